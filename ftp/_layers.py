@@ -1,0 +1,119 @@
+"""The step for many layers: projection.py and constraint.py with few kernels, in place, without reading back.
+
+A layer here is one parameter tensor. The constraints of all layers move together as one matrix of
+shape (layers, 4). Large layers go one by one (this file); small ones are packed (`_packed.py`).
+"""
+
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from ftp import _sharded
+from ftp.constraint import adam_update, anneal, clip, row_slopes, same_order
+from ftp.projection import EPS, as_rows, per_row, shrink, toward
+
+# the entries of a layer's `constraint` vector: gamma, Adam's two moments of it, and t of Alg. 1
+GAMMA, EXP_AVG, EXP_AVG_SQ, STEP = range(4)
+
+
+class Leash(NamedTuple):
+    """How the constraints of one parameter group are learned; see the arguments of SGDP."""
+
+    k: float
+    gamma_lr: float
+    gamma_betas: tuple[float, float]
+    gamma_rows: str
+    gamma_count: str
+    per_element: bool
+    maximize: bool
+
+
+@dataclass
+class Layers:
+    """Leashed layers of one group that share device, dtype and sharding: one entry per layer."""
+
+    params: list[Tensor]
+    grads: list[Tensor]  # of this step
+    constraints: list[Tensor]  # shape (4,)
+    anchors: list[Tensor]
+    deviations: list[Tensor | None]  # W~_{t-1} - W0; None in low-memory mode
+    row_l1s: list[Tensor]  # the row norms of W~_{t-1} - W0, shape (rows,)
+    floors: list[Tensor | None]  # the shortest leash of a layer in low-memory mode
+    sharding: _sharded.Sharding | None = None
+    slopes: Tensor = field(init=False)
+    spare: Tensor = field(init=False)  # scratch for one layer after another: nothing is allocated in a step
+
+    def __post_init__(self) -> None:
+        largest = max(param.numel() for param in self.params)
+        self.spare = self.row_l1s[0].new_empty(largest)
+
+    def before(self, leash: Leash) -> None:
+        """Eq. 4 for every layer, from g_t and W_{t-1}; the base rule may overwrite both."""
+        sums = []
+        for param, grad, anchor, cached, norms, constraint in zip(
+            self.params, self.grads, self.anchors, self.deviations, self.row_l1s, self.constraints, strict=True
+        ):
+            deviation = self._deviation(param, anchor) if cached is None else cached
+            rows, slope = as_rows(deviation, leash.per_element), as_rows(same_order(grad, deviation), leash.per_element)
+            spare = self.spare[: param.numel()].view(rows.shape)
+            dots = torch.mul(slope.to(spare.dtype), rows.to(spare.dtype), out=spare).sum(1)  # g . d of each row
+            if cached is None:
+                # the projection is radial: W_{t-1} - W0 points where W~_{t-1} - W0 did, shrunk to gamma
+                dots = dots / shrink(norms, constraint[GAMMA])
+            sums.append(row_slopes(dots, norms, constraint[GAMMA], leash.gamma_rows).sum())
+        self.slopes = torch.stack(sums)  # (layers,)
+
+    def after(self, leash: Leash) -> None:
+        """ProjUpdate (Eq. 5, Alg. 2) and Projection (Eq. 2)."""
+        maxima = []
+        for param, anchor, cached, norms in zip(self.params, self.anchors, self.deviations, self.row_l1s, strict=True):
+            deviation = self._deviation(param, anchor) if cached is None else torch.sub(param, anchor, out=cached)
+            rows = as_rows(deviation, leash.per_element)
+            spare = self.spare[: param.numel()].view(rows.shape)
+            torch.sum(torch.abs(rows.to(spare.dtype), out=spare), 1, out=norms)
+            maxima.append(norms.amax() if norms.numel() else norms.new_zeros(()))
+        slopes, largest = self.slopes, torch.stack(maxima)
+        if self.sharding is not None:
+            slopes, largest = self.sharding.gather(slopes, largest, self.row_l1s)
+
+        floor = EPS if self.floors[0] is None else torch.stack(self.floors)  # type: ignore[arg-type]
+        updated = update(torch.stack(self.constraints), slopes, largest, floor, leash)
+        torch._foreach_copy_(self.constraints, updated.unbind())
+
+        for param, anchor, norms, gamma in zip(
+            self.params, self.anchors, self.row_l1s, updated[:, GAMMA].unbind(), strict=True
+        ):
+            factor = shrink(norms, gamma)
+            if param.dtype == factor.dtype:
+                torch.lerp(anchor, param, per_row(factor, param), out=param)
+            else:
+                param.copy_(toward(anchor, param, factor))
+
+    def _deviation(self, param: Tensor, anchor: Tensor) -> Tensor:
+        """W - W0 in the scratch buffer, for low-memory mode."""
+        if param.dtype != self.spare.dtype:
+            return param - anchor
+        return torch.sub(param, anchor, out=self.spare[: param.numel()].view(param.shape))
+
+
+def update(old: Tensor, slopes: Tensor, largest: Tensor, floor: Any, leash: Leash) -> Tensor:
+    """ProjUpdate for all layers: the constraint matrix, shape (layers, 4), one step further."""
+    gamma, exp_avg, exp_avg_sq, step = old.unbind(1)
+    step = step + 1
+    slopes = anneal(-slopes if leash.maximize else slopes, leash.k)
+    if isinstance(floor, Tensor):
+        # t = 1 only sets gamma. With a cached deviation, still zero at t = 1, there is no slope anyway
+        slopes = torch.where(step > 1, slopes, 0.0)
+    gamma, exp_avg, exp_avg_sq = adam_update(
+        gamma,
+        slopes,
+        exp_avg,
+        exp_avg_sq,
+        step,
+        lr=leash.gamma_lr,
+        betas=leash.gamma_betas,
+        count=leash.gamma_count,
+    )
+    return torch.stack([clip(gamma, largest, floor), exp_avg, exp_avg_sq, step], 1)

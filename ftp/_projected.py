@@ -1,0 +1,315 @@
+"""What SGDP and AdamP share: the state, and the order UGD -> ProjUpdate -> Projection (Alg. 1).
+
+Everything a parameter needs lives in `optimizer.state[param]`, made when the parameter is added:
+
+    anchor       W0
+    deviation    W~_{t-1} - W0 (not with low_memory)
+    row_l1       the row norms of that deviation
+    constraint   gamma, its two Adam moments, and t; float32 or better
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import chain
+from typing import Any, NamedTuple, overload
+
+import torch
+from torch import Tensor
+from torch.optim import Optimizer
+from torch.optim.optimizer import ParamsT
+
+from ftp import _sharded, anchors
+from ftp._layers import GAMMA, Layers, Leash
+from ftp._options import check_group
+from ftp._packed import Pack
+from ftp._plan import LEASH_KEYS, Plan
+from ftp.projection import EPS, mars_norm, wide
+
+KEPT_WIDE = ("row_l1", "constraint", "floor")  # float32 whatever the weights are
+
+
+class LayerReport(NamedTuple):
+    """One layer on its leash, as numbers."""
+
+    gamma: float  # the constraint: how far a row may go
+    distance: float  # how far the farthest row is: the MARS norm of W - W0
+    boundary: float  # the share of rows that the last step pulled back, 0 to 1
+    rows: int
+
+
+class Projected(Optimizer):
+    """A base rule on a learned leash. Subclasses give the base rule and its state."""
+
+    # the keys of the base rule's state, in the order in which `_base_rule` takes them
+    _base_keys: tuple[str, ...] = ()
+
+    def __init__(self, params: ParamsT, defaults: dict[str, Any], given_anchors: Mapping[str, Tensor] | None) -> None:
+        if given_anchors is not None and not isinstance(given_anchors, Mapping):
+            raise TypeError(
+                f"anchors is of type {type(given_anchors).__name__}; it takes a state dict (name to tensor), "
+                "such as torch.load(path, weights_only=True)"
+            )
+        defaults["exclude_set"] = anchors.check_patterns(defaults["exclude_set"])
+        # `add_param_group` runs inside the next line and needs the anchors only then
+        self._given_anchors = given_anchors
+        super().__init__(params, defaults)
+        del self._given_anchors
+        inherited = [group for group in self.param_groups if group["exclude_set"] is defaults["exclude_set"]]
+        names = [name for group in inherited for name in group.get("param_names", ())]
+        anchors.check_matched(defaults["exclude_set"], names)
+
+    def add_param_group(self, param_group: dict[str, Any]) -> None:
+        """Add parameters, now or in the middle of training; their weights of this moment are their anchors."""
+        group = {**self.defaults, **param_group}
+        own_patterns = "exclude_set" in param_group
+        if own_patterns:
+            group["exclude_set"] = anchors.check_patterns(group["exclude_set"])
+        given = _appendix_layout(group)
+        check_group(group)
+        params = group["params"]
+        entries = [params] if isinstance(params, Tensor) else list(params)
+        names = [entry[0] for entry in entries if isinstance(entry, tuple)]
+        tensors = [entry[1] if isinstance(entry, tuple) else entry for entry in entries]
+        group["params"] = entries
+        self._check_names(names, group["exclude_set"], own_patterns)
+        start = sum(len(g["params"]) for g in self.param_groups)
+        labels = names if names else [f"param.{start + i}" for i in range(len(tensors))]
+        anchor_dict = getattr(self, "_given_anchors", None)
+        if anchor_dict is not None and given is not None:
+            raise ValueError('anchors= and the groups\' "pre" both give anchors; keep one of them')
+        if anchor_dict is not None and not names:
+            raise ValueError("anchors= needs names to match: pass model.named_parameters() as the parameters")
+        found: list[Tensor | None] = []  # the anchor of each parameter, None where it is free
+        for i, (label, tensor) in enumerate(zip(labels, tensors, strict=True)):
+            if not isinstance(tensor, Tensor) or anchors.matches(label, group["exclude_set"]) or tensor.numel() == 0:
+                found.append(None)
+                continue
+            anchors.check_parameter(label, tensor)
+            _sharded.check_placements(label, tensor)
+            if anchor_dict is not None:
+                found.append(anchors.find_anchor(label, tensor, anchor_dict))
+            else:
+                found.append(anchors.check_anchor(label, tensor, tensor if given is None else given[i]))
+        super().add_param_group(group)  # torch's own checks come before any state is made
+        for tensor, anchor in zip(tensors, found, strict=True):
+            state = self._base_state(tensor, group)
+            if anchor is not None:
+                state.update(_leash_state(tensor, anchor, group))
+            self.state[tensor] = state
+
+    def _check_names(self, names: Sequence[str], patterns: Sequence[str], own_patterns: bool) -> None:
+        taken = {anchors.plain_name(name) for group in self.param_groups for name in group.get("param_names", ())}
+        for name in names:
+            if anchors.plain_name(name) in taken:
+                raise ValueError(
+                    f"two parameters are called {anchors.plain_name(name)!r}; constraints are kept by name: "
+                    'give each model its own prefix, as in [("encoder." + n, p) for n, p in encoder.named_parameters()]'
+                )
+            taken.add(anchors.plain_name(name))
+        if own_patterns:
+            anchors.check_matched(patterns, names)
+
+    # ------------------------------------------------------------------ the step
+
+    def _base_state(self, param: Tensor, group: dict[str, Any]) -> dict[str, Any]:
+        raise NotImplementedError
+
+    def _base_rule(self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor], *state: list[Any]) -> None:
+        raise NotImplementedError
+
+    def _init_group(
+        self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor], *columns: list[Any]
+    ) -> None:
+        """Gather the tensors of a step, a column for each key of the state.
+
+        torch.compile runs this method as it is, without tracing it. It asks for all keys, and for
+        state that is not packed; otherwise the plan of the group has the rest.
+        """
+        params.extend([param for param in group["params"] if param.grad is not None])
+        grads.extend([param.grad for param in params])  # type: ignore[misc]
+        if any(grad.is_sparse for grad in grads):
+            raise RuntimeError(
+                "a gradient is sparse; the projection needs dense rows: "
+                "build the embedding with sparse=False, or train it with another optimizer"
+            )
+        states = [self.state[param] for param in params]
+        if len(columns) == len(self._base_keys) + len(LEASH_KEYS):
+            for state in states:
+                _unpack(state)
+        for key, column in zip((*self._base_keys, *LEASH_KEYS), columns, strict=False):
+            column.extend([state.get(key) for state in states])
+
+    @overload
+    def step(self, closure: None = None) -> None: ...
+    @overload
+    def step(self, closure: Callable[[], float]) -> float: ...
+
+    @torch.no_grad()
+    def step(self, closure: Callable[[], float] | None = None) -> float | None:
+        """One step of Alg. 1 on every parameter that has a gradient."""
+        loss = None
+        if closure is not None:
+            with torch.enable_grad():
+                loss = closure()
+        for index, group in enumerate(self.param_groups):
+            params: list[Tensor] = []
+            grads: list[Tensor] = []
+            base: list[list[Any]] = [[] for _ in self._base_keys]
+            leash: list[list[Any]] = [[] for _ in (LEASH_KEYS if torch.compiler.is_compiling() else LEASH_KEYS[:1])]
+            self._init_group(group, params, grads, *base, *leash)
+            options = Leash(*(group[name] for name in Leash._fields))
+            parts = self._parts(index, params, grads, leash)
+            for part in parts:
+                part.before(options)  # Eq. 4 needs g_t and W_{t-1}: torch's base rules may overwrite both
+            self._base_rule(group, params, grads, *base)  # UGD, Eq. 1
+            for part in parts:
+                part.after(options)  # ProjUpdate and Projection
+        return loss
+
+    def _parts(
+        self, index: int, params: list[Tensor], grads: list[Tensor], leash: list[list[Any]]
+    ) -> Sequence[Layers | Pack]:
+        """The leashed layers of group `index`, laid out for the step."""
+        leashed = [i for i, constraint in enumerate(leash[0]) if constraint is not None]
+        if not leashed:
+            return ()
+        if torch.compiler.is_compiling():  # a compiler makes few kernels by itself
+            columns: Any = [[column[i] for i in leashed] for column in (params, grads, *leash)]
+            return (Layers(*columns),)
+        plans: dict[int, Plan] = self.__dict__.setdefault("_plans", {})
+        if index not in plans or not plans[index].holds(params, leash[0]):
+            plans[index] = Plan(
+                params, [self.state[param] for param in params], self.param_groups[index]["per_element"]
+            )
+        return plans[index].parts(grads)
+
+    # ------------------------------------------------------------------ reading and restarting
+
+    def _leashed(self) -> Iterator[tuple[str, Tensor, dict[str, Any], dict[str, Any]]]:
+        index = 0
+        for group in self.param_groups:
+            names = group.get("param_names") or [f"param.{index + i}" for i in range(len(group["params"]))]
+            index += len(group["params"])
+            for name, param in zip(names, group["params"], strict=True):
+                if "anchor" in self.state[param]:
+                    yield anchors.plain_name(name), param, self.state[param], group
+
+    def constraints(self) -> dict[str, float]:
+        """gamma of every layer on the leash, by name."""
+        rows = [(name, state["constraint"][GAMMA]) for name, _, state, _ in self._leashed()]
+        values = torch.stack([gamma.double().cpu() for _, gamma in rows]).tolist() if rows else []
+        return {name: value for (name, _), value in zip(rows, values, strict=True)}
+
+    @torch.no_grad()
+    def report(self) -> dict[str, LayerReport]:
+        """gamma, distance, share of rows on the boundary and number of rows of every layer on the leash."""
+        found = {}
+        for name, param, state, group in self._leashed():
+            gamma = state["constraint"][GAMMA]
+            distance = mars_norm(_sharded.whole(param) - _sharded.whole(state["anchor"]), group["per_element"])
+            norms = _sharded.whole(state["row_l1"])
+            pulled = (norms > gamma).double().mean()
+            length, farthest, share = torch.stack([gamma.double(), distance.double(), pulled]).tolist()
+            found[name] = LayerReport(length, farthest, share, norms.numel())
+        return found
+
+    @torch.no_grad()
+    def reanchor(self) -> None:
+        """Today's weights become the anchors and every constraint starts again at 1e-8.
+
+        For a stream of tasks: call it before each new task. The base rule's own state (momentum,
+        Adam's moments) is kept; make a new optimizer if it should go too.
+        """
+        for _, param, state, group in list(self._leashed()):
+            state.update(_leash_state(param, param, group))
+
+    # ------------------------------------------------------------------ saving and loading
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Resume exactly; anchors and constraints come from the checkpoint.
+
+        torch casts every float of the state to the weights' dtype, which would round a float32 gamma
+        to bfloat16: the narrow values are replaced by the saved ones.
+        """
+        saved: dict[str, Any] = {}
+
+        def last_word(_: Optimizer, final: dict[str, Any]) -> None:
+            _check_state(final)  # before torch changes anything
+            saved.update(final)
+
+        handle = self.register_load_state_dict_pre_hook(last_word)
+        try:
+            super().load_state_dict(state_dict)
+        finally:
+            handle.remove()
+        ids = chain.from_iterable(group["params"] for group in saved["param_groups"])
+        params = chain.from_iterable(group["params"] for group in self.param_groups)
+        for key, param in zip(ids, params, strict=True):
+            for name in KEPT_WIDE:
+                value = saved["state"].get(key, {}).get(name)
+                if value is not None:
+                    self.state[param][name] = value.detach().clone().to(param.device)
+
+
+def _appendix_layout(group: dict[str, Any]) -> list[Any] | None:
+    """Take `name` and `pre` of the paper's Appendix 8.7 out of a group; returns the anchors, if given."""
+    params = group.get("params")
+    if "name" in group and params is not None and not isinstance(params, Tensor):
+        names, params = list(group.pop("name")), list(params)
+        if len(names) != len(params):
+            raise ValueError(
+                f'a group has {len(params)} parameters and {len(names)} entries in "name"; give one name per parameter'
+            )
+        group["params"] = list(zip(names, params, strict=True))
+    if "pre" not in group:
+        return None
+    given = list(group.pop("pre"))
+    group["params"] = [group["params"]] if isinstance(group["params"], Tensor) else list(group["params"])
+    if len(given) != len(group["params"]):
+        raise ValueError(
+            f'a group has {len(group["params"])} parameters and {len(given)} entries in "pre"; '
+            "give one anchor per parameter"
+        )
+    return given
+
+
+def _leash_state(param: Tensor, anchor: Tensor, group: dict[str, Any]) -> dict[str, Any]:
+    """The eager state of one layer: at the anchor, with the shortest leash."""
+    per_element = group["per_element"]
+    one_row = param.dim() < 2 and not per_element
+    dtype = wide(param.dtype)
+    rows = 1 if one_row or param.dim() == 0 else param.shape[0]
+    anchor = torch.empty_like(param).copy_(anchor).detach()
+    state: dict[str, Any] = {"anchor": anchor}
+    constraint = torch.zeros(4, dtype=dtype, device=param.device)
+    if group["low_memory"]:
+        # a shorter leash would leave no trace in the weights, and with it the direction would be lost
+        resolution = 2 * torch.finfo(param.dtype).eps * mars_norm(_sharded.whole(anchor), per_element)
+        state["floor"] = resolution.clamp(min=EPS)
+        constraint[GAMMA] = state["floor"]
+    else:
+        state["deviation"] = torch.zeros_like(param).detach()
+        constraint[GAMMA] = EPS
+    state["row_l1"] = _sharded.empty_rows(param, rows, dtype, one_row)
+    state["constraint"] = constraint
+    return state
+
+
+def _unpack(state: dict[str, Any]) -> None:
+    """Give every packed tensor its own memory again."""
+    for key in LEASH_KEYS:
+        if isinstance(state.get(key), Tensor) and state[key]._base is not None:
+            state[key] = state[key].clone()
+
+
+def _check_state(state_dict: dict[str, Any]) -> None:
+    """A checkpoint of another optimizer has no anchors; loading it would cut every leash."""
+    if "state" not in state_dict or "param_groups" not in state_dict:
+        raise ValueError(
+            f"the state dict has the keys {sorted(map(str, state_dict))}; it must have state and param_groups: "
+            "pass what optimizer.state_dict() returned"
+        )
+    if not all("exclude_set" in group for group in state_dict["param_groups"]):
+        raise ValueError(
+            "the state dict has no anchors and no constraints, so it was not saved by SGDP or AdamP; "
+            "to go on from another optimizer's checkpoint, load the model and start a new optimizer with anchors="
+        )

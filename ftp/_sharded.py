@@ -1,0 +1,96 @@
+"""FSDP2: the same constraints when every rank holds a part of each layer.
+
+A row stays whole under Shard(0), so its norm and its slope need no neighbour. What a layer needs
+from the others is two numbers, the sum of its slopes and its largest row norm: one all-gather for
+the whole model, reduced on every rank in the same order, so that all ranks learn the same gamma to
+the last bit. A vector that is one row is cut by Shard(0); its norm is the sum of its parts.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+
+def is_sharded(tensor: Tensor) -> bool:
+    """Whether a tensor is a DTensor, without importing torch.distributed.
+
+    >>> is_sharded(torch.zeros(2))
+    False
+    """
+    return hasattr(tensor, "device_mesh")
+
+
+def local(tensor: Any) -> Any:
+    """This rank's part of a DTensor, sharing its memory; any other value unchanged.
+
+    >>> local(torch.ones(1)), local(None)
+    (tensor([1.]), None)
+    """
+    return tensor.to_local() if isinstance(tensor, Tensor) and is_sharded(tensor) else tensor  # type: ignore[attr-defined]
+
+
+def whole(tensor: Tensor) -> Tensor:
+    """The full tensor on every rank; a plain tensor unchanged.
+
+    >>> whole(torch.ones(1))
+    tensor([1.])
+    """
+    return tensor.full_tensor() if is_sharded(tensor) else tensor  # type: ignore[attr-defined]
+
+
+def check_placements(name: str, param: Tensor) -> None:
+    """Rows must stay whole: a DTensor may be replicated or cut along dimension 0 only.
+
+    >>> check_placements("w", torch.zeros(2))
+    """
+    for placement in getattr(param, "placements", ()):
+        if not (placement.is_replicate() or placement.is_shard(0)):
+            raise TypeError(
+                f"{name!r} is a DTensor placed as {placement}, which cuts its rows; "
+                "the projection needs whole rows: use Shard(0) or Replicate, or put the name into exclude_set"
+            )
+
+
+def empty_rows(param: Tensor, rows: int, dtype: torch.dtype, one_row: bool) -> Tensor:
+    """Zeros of shape (rows,), laid over the ranks as the parameter's rows are.
+
+    >>> empty_rows(torch.zeros(3, 2), 3, torch.float32, one_row=False)
+    tensor([0., 0., 0.])
+    """
+    if is_sharded(param) and not one_row:
+        from torch.distributed.tensor import zeros
+
+        return zeros(rows, dtype=dtype, device_mesh=param.device_mesh, placements=param.placements)  # type: ignore[attr-defined]
+    return torch.zeros(rows, dtype=dtype, device=param.device)
+
+
+@dataclass(frozen=True)
+class Sharding:
+    """How the layers of one bucket are laid over a device mesh, and which of them are one row."""
+
+    mesh: Any
+    placements: tuple[Any, ...]
+    one_row: tuple[bool, ...]
+
+    def gather(self, slopes: Tensor, largest: Tensor, row_l1s: list[Tensor]) -> tuple[Tensor, Tensor]:
+        """The layers' slopes and largest row norms over all ranks; completes the norms of cut rows."""
+        import torch.distributed as dist
+
+        # a cut row adds its parts, a whole row competes for the maximum: one slot each, the other stays 0
+        own, zero = largest.unbind(), largest.new_zeros(())
+        parts = torch.stack([value if one else zero for one, value in zip(self.one_row, own, strict=True)])
+        peaks = torch.stack([zero if one else value for one, value in zip(self.one_row, own, strict=True)])
+        for dim, placement in enumerate(self.placements):
+            if placement.is_shard():
+                group = self.mesh.get_group(dim)
+                mine = torch.stack([slopes, parts, peaks])  # (3, layers)
+                everyone = [torch.empty_like(mine) for _ in range(dist.get_world_size(group))]
+                dist.all_gather(everyone, mine, group=group)
+                stacked = torch.stack(everyone)  # (ranks, 3, layers)
+                slopes, parts, peaks = stacked[:, 0].sum(0), stacked[:, 1].sum(0), stacked[:, 2].amax(0)
+        for norms, one, total in zip(row_l1s, self.one_row, parts.unbind(), strict=True):
+            if one:
+                norms.copy_(total)
+        return slopes, parts + peaks

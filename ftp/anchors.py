@@ -1,0 +1,138 @@
+"""Anchors: which parameter is tied to which pre-trained weight, by name.
+
+Names are the only link. They are compared without the prefixes that wrappers add (`module.` of
+DistributedDataParallel, `_orig_mod.` of torch.compile), and a name or pattern that matches nothing
+is an error: a head that stays on its leash by a typing mistake is a bug nobody sees.
+"""
+
+import difflib
+from collections.abc import Iterable, Mapping, Sequence
+from fnmatch import fnmatchcase
+
+import torch
+from torch import Tensor
+
+
+def plain_name(name: str) -> str:
+    """A parameter's name without the prefixes of wrappers.
+
+    >>> plain_name("module._orig_mod.layer1.0.weight"), plain_name("encoder._orig_mod.weight")
+    ('layer1.0.weight', 'encoder.weight')
+    """
+    name = name.replace("_orig_mod.", "")
+    while name.startswith("module."):
+        name = name.removeprefix("module.")
+    return name
+
+
+def check_patterns(exclude_set: object) -> tuple[str, ...]:
+    """The names and patterns of `exclude_set` as a sorted tuple.
+
+    >>> check_patterns({"head.*", "fc.bias"})
+    ('fc.bias', 'head.*')
+    """
+    if isinstance(exclude_set, str):
+        raise TypeError(
+            f"exclude_set is the string {exclude_set!r}; it takes a set of names or patterns: "
+            f"write exclude_set={{{exclude_set!r}}}"
+        )
+    if not isinstance(exclude_set, Iterable):
+        raise TypeError(
+            f"exclude_set is of type {type(exclude_set).__name__}; it takes a set of names or patterns: "
+            'write exclude_set={"head.*"}'
+        )
+    patterns = list(exclude_set)
+    for pattern in patterns:
+        if not isinstance(pattern, str):
+            raise TypeError(
+                f"exclude_set holds an item of type {type(pattern).__name__}; it takes names, not parameters: "
+                'write exclude_set={"head.*"}'
+            )
+    return tuple(sorted(set(patterns)))
+
+
+def matches(name: str, patterns: Sequence[str]) -> bool:
+    """Whether a parameter's name is one of the names, or fits one of the glob patterns.
+
+    >>> matches("module.head.weight", ["head.*"]), matches("ahead.weight", ["head.*"])
+    (True, False)
+    """
+    return any(fnmatchcase(plain_name(name), plain_name(pattern)) for pattern in patterns)
+
+
+def check_matched(patterns: Sequence[str], names: Sequence[str]) -> None:
+    """Raise if a pattern fits none of the names, and list the nearest ones.
+
+    >>> check_matched(["head.*"], ["head.weight", "body.weight"])
+    """
+    for pattern in patterns:
+        if not any(matches(name, [pattern]) for name in names):
+            raise ValueError(f"exclude_set has {pattern!r}, which matches no parameter; {nearest(pattern, names)}")
+
+
+def nearest(wanted: str, names: Iterable[str]) -> str:
+    """The end of an error sentence: the names that look most like the one that was given.
+
+    >>> nearest("heda.weight", ["body.weight", "head.weight", "x"])
+    'the nearest names are head.weight, body.weight'
+    """
+    known = [plain_name(name) for name in names]
+    if not known:
+        return "the parameters have no names: pass model.named_parameters()"
+    close = difflib.get_close_matches(plain_name(wanted), known, n=3, cutoff=0.3) or known[:3]
+    return f"the nearest names are {', '.join(close)}"
+
+
+def find_anchor(name: str, param: Tensor, anchors: Mapping[str, Tensor]) -> Tensor:
+    """The tensor of a state dict that belongs to a parameter; checked for shape and dtype.
+
+    >>> find_anchor("module.w", torch.zeros(2), {"w": torch.ones(2)})
+    tensor([1., 1.])
+    """
+    by_name = {plain_name(key): value for key, value in anchors.items()}
+    if plain_name(name) not in by_name:
+        raise ValueError(
+            f"anchors has no entry for {plain_name(name)!r}; {nearest(name, by_name)}; "
+            "give its pre-trained weight, or put the name into exclude_set"
+        )
+    return check_anchor(plain_name(name), param, by_name[plain_name(name)])
+
+
+def check_anchor(name: str, param: Tensor, anchor: object) -> Tensor:
+    """An anchor must be a tensor of its parameter's shape.
+
+    >>> check_anchor("w", torch.zeros(2), torch.ones(2))
+    tensor([1., 1.])
+    """
+    if not isinstance(anchor, Tensor):
+        raise TypeError(f"the anchor of {name!r} is of type {type(anchor).__name__}; give a tensor")
+    if anchor.shape != param.shape:
+        raise ValueError(
+            f"the anchor of {name!r} has shape {tuple(anchor.shape)} but the parameter has "
+            f"{tuple(param.shape)}; they must be equal, or put the name into exclude_set"
+        )
+    return anchor.detach()
+
+
+def check_parameter(name: str, param: Tensor) -> None:
+    """Refuse the kinds of parameter on which the projection would be wrong, with the way out.
+
+    >>> check_parameter("w", torch.zeros(2))
+    """
+    if param.dtype == torch.float16:
+        raise TypeError(
+            f"{name!r} is float16, which cannot hold the small steps of a short leash; "
+            "keep float32 weights and use torch.autocast, or use bfloat16"
+        )
+    if param.is_complex():
+        raise TypeError(
+            f"{name!r} is complex; the projection is defined for real rows: put the name into exclude_set "
+            "and optimize torch.view_as_real of it if it must be on the leash"
+        )
+    if not param.is_floating_point():
+        raise TypeError(f"{name!r} is of dtype {param.dtype}; only real floating point parameters can be trained")
+    if getattr(param, "_is_flat_param", False) or getattr(param, "_fsdp_flattened", False):
+        raise TypeError(
+            f"{name!r} is a flat parameter of FSDP1, which mixes the rows of many layers; "
+            "shard the model with torch.distributed.fsdp.fully_shard (FSDP2) instead"
+        )

@@ -1,0 +1,11 @@
+"""Shared by all tests: one thread and a fixed seed, so that a failure can be repeated."""
+
+import pytest
+import torch
+
+torch.set_num_threads(1)
+
+
+@pytest.fixture(autouse=True)
+def _seed() -> None:
+    torch.manual_seed(0)

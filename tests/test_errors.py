@@ -1,0 +1,293 @@
+"""Every wrong argument and its sentence: what was given, what is allowed, what to write instead."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+from ftp import SGDP, AdamP, HyperSGD
+from ftp._options import RULES
+
+
+def model() -> nn.Module:
+    return nn.ModuleDict({"body": nn.Linear(3, 3), "head": nn.Linear(3, 2)})
+
+
+def sgdp(**options: Any) -> SGDP:
+    return SGDP(model().named_parameters(), **options)
+
+
+def adamp(**options: Any) -> AdamP:
+    return AdamP(model().named_parameters(), **options)
+
+
+RATE = "it must be a number >= 0 or a tensor with one element"
+BETAS = "it must be two numbers in [0, 1), such as (0.9, 0.999)"
+FLAG = "it must be True or False"
+KAPPA = "it must be a number from 0 to 1, such as 1.0 (the paper's default)"
+MU = "it must be a number > 0, such as 1e-2 (the paper's mu)"
+ROWS = 'it must be "all" (the authors) or "outside" (the true derivative)'
+COUNT = 'it must be "steps" (the authors) or "updates" (the textbook)'
+
+VALUES: list[tuple[Callable[..., Any], str, Any, str]] = [
+    (sgdp, "lr", -1.0, f"lr is -1.0; {RATE}"),
+    (sgdp, "lr", float("nan"), f"lr is nan; {RATE}"),
+    (sgdp, "lr", float("inf"), f"lr is inf; {RATE}"),
+    (sgdp, "lr", "fast", f"lr is 'fast'; {RATE}"),
+    (sgdp, "lr", True, f"lr is True; {RATE}"),
+    (sgdp, "lr", torch.ones(2), f"lr is tensor([1., 1.]); {RATE}"),
+    (sgdp, "momentum", -0.1, "momentum is -0.1; it must be a number >= 0"),
+    (sgdp, "dampening", None, "dampening is None; it must be a number"),
+    (sgdp, "weight_decay", -1, "weight_decay is -1; it must be a number >= 0"),
+    (sgdp, "nesterov", 1, f"nesterov is 1; {FLAG}"),
+    (sgdp, "maximize", "yes", f"maximize is 'yes'; {FLAG}"),
+    (sgdp, "foreach", 1, "foreach is 1; it must be None, True or False"),
+    (sgdp, "fused", 0, "fused is 0; it must be None, True or False"),
+    (adamp, "betas", (0.9, 1.0), f"betas is (0.9, 1.0); {BETAS}"),
+    (adamp, "betas", 0.9, f"betas is 0.9; {BETAS}"),
+    (adamp, "eps", -1e-8, "eps is -1e-08; it must be a number >= 0"),
+    (adamp, "amsgrad", None, f"amsgrad is None; {FLAG}"),
+    (adamp, "capturable", None, f"capturable is None; {FLAG}"),
+    (sgdp, "k", 1.5, f"k is 1.5; {KAPPA}"),
+    (adamp, "k", -0.1, f"k is -0.1; {KAPPA}"),
+    (sgdp, "k", None, f"k is None; {KAPPA}"),
+    (sgdp, "gamma_lr", 0, f"gamma_lr is 0; {MU}"),
+    (sgdp, "gamma_betas", (0.9,), f"gamma_betas is (0.9,); {BETAS}"),
+    (sgdp, "gamma_rows", "some", f"gamma_rows is 'some'; {ROWS}"),
+    (sgdp, "gamma_count", 3, f"gamma_count is 3; {COUNT}"),
+    (sgdp, "per_element", 1, f"per_element is 1; {FLAG}"),
+    (sgdp, "low_memory", "no", f"low_memory is 'no'; {FLAG}"),
+]
+
+
+@pytest.mark.parametrize(("build", "name", "value", "message"), VALUES)
+def test_value(build: Callable[..., Any], name: str, value: Any, message: str) -> None:
+    with pytest.raises(ValueError) as error:
+        build(**{name: value})
+    assert str(error.value) == message
+    # the same sentence when the option is set for a late group, and the optimizer is as it was
+    optimizer = build()
+    with pytest.raises(ValueError) as error:
+        optimizer.add_param_group({"params": [("late", nn.Parameter(torch.zeros(2)))], name: value})
+    assert str(error.value) == message
+    assert len(optimizer.param_groups) == 1
+
+
+def test_every_rule_has_a_row_here() -> None:
+    assert {name for _, name, _, _ in VALUES} | {"hyper_lr"} == set(RULES)
+
+
+def half() -> list[nn.Parameter]:
+    return [nn.Parameter(torch.zeros(2, dtype=torch.float16))]
+
+
+def flat(mark: str) -> list[nn.Parameter]:
+    param = nn.Parameter(torch.zeros(8))
+    setattr(param, mark, True)
+    return [param]
+
+
+W = torch.zeros(2, 3)
+SENTENCES: list[tuple[Callable[[], Any], type[Exception], str]] = [
+    (
+        lambda: sgdp(nesterov=True),
+        ValueError,
+        "nesterov=True with momentum=0 and dampening=0; it must have momentum > 0 and dampening = 0",
+    ),
+    (
+        lambda: sgdp(nesterov=True, momentum=0.9, dampening=0.1),
+        ValueError,
+        "nesterov=True with momentum=0.9 and dampening=0.1; it must have momentum > 0 and dampening = 0",
+    ),
+    (
+        lambda: sgdp(foreach=True, fused=True),
+        ValueError,
+        "foreach=True and fused=True; it must be one of them: both are ways to run the base rule",
+    ),
+    (
+        lambda: adamp(lr=torch.tensor(0.1), foreach=True),
+        ValueError,
+        "lr is a tensor and foreach=True; it must be a number, or set foreach=False or capturable=True",
+    ),
+    (
+        lambda: sgdp(exclude_set="head"),
+        TypeError,
+        "exclude_set is the string 'head'; it takes a set of names or patterns: write exclude_set={'head'}",
+    ),
+    (
+        lambda: sgdp(exclude_set=3),
+        TypeError,
+        'exclude_set is of type int; it takes a set of names or patterns: write exclude_set={"head.*"}',
+    ),
+    (
+        lambda: sgdp(exclude_set={nn.Parameter(torch.zeros(1))}),
+        TypeError,
+        'exclude_set holds an item of type Parameter; it takes names, not parameters: write exclude_set={"head.*"}',
+    ),
+    (
+        lambda: sgdp(exclude_set={"heda.weight"}),
+        ValueError,
+        "exclude_set has 'heda.weight', which matches no parameter; "
+        "the nearest names are head.weight, body.weight, head.bias",
+    ),
+    (
+        lambda: sgdp(exclude_set={"head.*", "classifier.*"}),
+        ValueError,
+        "exclude_set has 'classifier.*', which matches no parameter; "
+        "the nearest names are body.weight, body.bias, head.weight",
+    ),
+    (
+        lambda: SGDP(model().parameters(), exclude_set={"head.*"}),
+        ValueError,
+        "exclude_set has 'head.*', which matches no parameter; "
+        "the parameters have no names: pass model.named_parameters()",
+    ),
+    (
+        lambda: sgdp().add_param_group({"params": [("late.w", nn.Parameter(W))], "exclude_set": {"later.*"}}),
+        ValueError,
+        "exclude_set has 'later.*', which matches no parameter; the nearest names are late.w",
+    ),
+    (
+        lambda: sgdp(anchors=[W]),
+        TypeError,
+        "anchors is of type list; it takes a state dict (name to tensor), such as torch.load(path, weights_only=True)",
+    ),
+    (
+        lambda: sgdp(anchors={"body.weight": torch.zeros(3, 3)}),
+        ValueError,
+        "anchors has no entry for 'body.bias'; the nearest names are body.weight; "
+        "give its pre-trained weight, or put the name into exclude_set",
+    ),
+    (
+        lambda: sgdp(anchors={**model().state_dict(), "head.weight": torch.zeros(5, 3)}),
+        ValueError,
+        "the anchor of 'head.weight' has shape (5, 3) but the parameter has (2, 3); "
+        "they must be equal, or put the name into exclude_set",
+    ),
+    (
+        lambda: sgdp(anchors={**model().state_dict(), "head.weight": 3}),
+        TypeError,
+        "the anchor of 'head.weight' is of type int; give a tensor",
+    ),
+    (
+        lambda: SGDP(model().parameters(), anchors=model().state_dict()),
+        ValueError,
+        "anchors= needs names to match: pass model.named_parameters() as the parameters",
+    ),
+    (
+        lambda: SGDP([{"params": [nn.Parameter(W)], "pre": [W], "name": ["w"]}], anchors={"w": W}),
+        ValueError,
+        'anchors= and the groups\' "pre" both give anchors; keep one of them',
+    ),
+    (
+        lambda: SGDP([{"params": [nn.Parameter(W)], "name": ["a", "b"]}]),
+        ValueError,
+        'a group has 1 parameters and 2 entries in "name"; give one name per parameter',
+    ),
+    (
+        lambda: SGDP([{"params": [nn.Parameter(W)], "pre": []}]),
+        ValueError,
+        'a group has 1 parameters and 0 entries in "pre"; give one anchor per parameter',
+    ),
+    (
+        lambda: SGDP([{"params": [("a", nn.Parameter(W))]}, {"params": [("module.a", nn.Parameter(W))]}]),
+        ValueError,
+        "two parameters are called 'a'; constraints are kept by name: give each model its own prefix, "
+        'as in [("encoder." + n, p) for n, p in encoder.named_parameters()]',
+    ),
+    (
+        lambda: SGDP(half()),
+        TypeError,
+        "'param.0' is float16, which cannot hold the small steps of a short leash; "
+        "keep float32 weights and use torch.autocast, or use bfloat16",
+    ),
+    (
+        lambda: SGDP([nn.Parameter(torch.zeros(2, dtype=torch.complex64))]),
+        TypeError,
+        "'param.0' is complex; the projection is defined for real rows: put the name into exclude_set "
+        "and optimize torch.view_as_real of it if it must be on the leash",
+    ),
+    (
+        lambda: SGDP([nn.Parameter(torch.zeros(2, dtype=torch.int32), requires_grad=False)]),
+        TypeError,
+        "'param.0' is of dtype torch.int32; only real floating point parameters can be trained",
+    ),
+    *[
+        (
+            lambda mark=mark: SGDP(flat(mark)),
+            TypeError,
+            "'param.0' is a flat parameter of FSDP1, which mixes the rows of many layers; "
+            "shard the model with torch.distributed.fsdp.fully_shard (FSDP2) instead",
+        )
+        for mark in ("_is_flat_param", "_fsdp_flattened")
+    ],
+    (
+        lambda: sgdp().load_state_dict(torch.optim.SGD(model().parameters()).state_dict()),
+        ValueError,
+        "the state dict has no anchors and no constraints, so it was not saved by SGDP or AdamP; "
+        "to go on from another optimizer's checkpoint, load the model and start a new optimizer with anchors=",
+    ),
+    (
+        lambda: sgdp().load_state_dict({"model": 1}),
+        ValueError,
+        "the state dict has the keys ['model']; it must have state and param_groups: "
+        "pass what optimizer.state_dict() returned",
+    ),
+    (
+        lambda: HyperSGD(model().parameters(), hyper_lr=-1),
+        ValueError,
+        "hyper_lr is -1; it must be a number >= 0",
+    ),
+    (lambda: SGDP([]), ValueError, "optimizer got an empty parameter list"),
+    (
+        lambda: SGDP([W, "b"]),
+        TypeError,
+        "optimizer can only optimize Tensors, but one of the params is str",
+    ),
+]
+
+
+@pytest.mark.parametrize(("call", "kind", "message"), SENTENCES, ids=[row[2][:40] for row in SENTENCES])
+def test_sentence(call: Callable[[], Any], kind: type[Exception], message: str) -> None:
+    with pytest.raises(kind) as error:
+        call()
+    assert str(error.value) == message
+
+
+def test_a_sparse_gradient_is_refused_at_the_first_step() -> None:
+    embedding = nn.Embedding(10, 3, sparse=True)
+    optimizer = SGDP(embedding.named_parameters(), lr=0.1)
+    before = embedding.weight.detach().clone()
+    embedding(torch.tensor([1, 2])).sum().backward()
+    with pytest.raises(RuntimeError) as error:
+        optimizer.step()
+    assert str(error.value) == (
+        "a gradient is sparse; the projection needs dense rows: "
+        "build the embedding with sparse=False, or train it with another optimizer"
+    )
+    assert torch.equal(embedding.weight, before)
+
+
+def test_a_refused_checkpoint_changes_nothing() -> None:
+    net = model()
+    optimizer = SGDP(net.named_parameters(), lr=0.1)
+    before = optimizer.state_dict()
+    with pytest.raises(ValueError, match="no anchors"):
+        optimizer.load_state_dict(torch.optim.SGD(net.parameters(), lr=7.0).state_dict())
+    assert str(optimizer.state_dict()) == str(before)
+
+
+def test_a_refused_group_changes_nothing() -> None:
+    optimizer = sgdp()
+    keys = len(optimizer.state)
+    for params in ([("late", nn.Parameter(W.half()))], [nn.Parameter(W)], [("body.weight", nn.Parameter(W))]):
+        with pytest.raises((TypeError, ValueError)):
+            optimizer.add_param_group({"params": params})
+    assert (len(optimizer.param_groups), len(optimizer.state)) == (1, keys)
+
+
+def test_excluded_parameters_may_be_what_the_leash_cannot_take() -> None:
+    params = [("body", nn.Parameter(W)), ("odd", nn.Parameter(torch.zeros(2, dtype=torch.complex64)))]
+    assert list(SGDP(params, exclude_set={"odd"}).constraints()) == ["body"]

@@ -1,0 +1,159 @@
+"""The optimizers against independent truths: the slow loop, torch's own optimizers, the authors' order."""
+
+from typing import Any
+
+import pytest
+import torch
+from cases import MODES, RULES, Rule, gradients, network, train, weights
+from oracle import SlowLayer
+from torch import Tensor, nn
+
+from ftp import SGDP, AdamP
+
+SHAPES = [(4, 3), (5,), (2, 3, 2, 2), (), (3, 2), (6, 1)]
+SLOW_RULES: dict[str, dict[str, Any]] = {
+    "plain": {},
+    "momentum": {"momentum": 0.9},
+    "dampening": {"momentum": 0.9, "dampening": 0.2},
+    "nesterov": {"momentum": 0.9, "nesterov": True},
+    "weight decay": {"momentum": 0.9, "weight_decay": 0.01},
+    "adam": {"rule": "adam", "weight_decay": 0.05},
+    "amsgrad": {"rule": "adam", "weight_decay": 0.05, "amsgrad": True},
+}
+
+
+def nested(tensor: Tensor) -> list[list[float]]:
+    rows = tensor.reshape(1, -1) if tensor.dim() < 2 else tensor.flatten(1)
+    return [[float(value) for value in row] for row in rows.tolist()]
+
+
+@pytest.mark.parametrize("k", [0.0, 0.5, 1.0])
+@pytest.mark.parametrize("rule", SLOW_RULES)
+@pytest.mark.parametrize("layers", ["packed", "one by one"])
+def test_follows_the_slow_loop(rule: str, k: float, layers: str) -> None:
+    shapes = SHAPES if layers == "packed" else SHAPES[:3]  # three layers are too few to be packed
+    params = [nn.Parameter(torch.randn(shape, dtype=torch.float64)) for shape in shapes]
+    options = dict(SLOW_RULES[rule])
+    build = {"sgd": SGDP, "adam": AdamP}[options.pop("rule", "sgd")]
+    optimizer = build(params, lr=0.02, k=k, **options)
+    slow = [SlowLayer(nested(p.detach()), k=k, lr=0.02, **SLOW_RULES[rule]) for p in params]
+    batches = [gradients(shape, 200, torch.float64, seed) for seed, shape in enumerate(shapes)]
+    pulled = 0.0
+    for t in range(200):
+        for param, layer, grads in zip(params, slow, batches, strict=True):
+            param.grad = grads[t].clone()
+            layer.step(nested(grads[t]))
+        optimizer.step()
+        pulled += sum(row.boundary for row in optimizer.report().values())
+        for param, layer in zip(params, slow, strict=True):
+            rows = param.detach().reshape(1, -1) if param.dim() < 2 else param.detach().flatten(1)
+            assert (rows - torch.tensor(layer.weight, dtype=torch.float64)).abs().max() < 1e-12
+    for gamma, layer in zip(optimizer.constraints().values(), slow, strict=True):
+        assert gamma == pytest.approx(layer.gamma, abs=1e-12)
+    assert pulled > 100  # the leashes were tight for much of the time: the comparison means something
+
+
+def authors_sgdp(params: list[Tensor], anchors: list[Tensor], state: dict[int, Any], t: int, lr: float) -> None:
+    """One step in the authors' order of operations, in tensors of the weights' dtype: Nesterov, weight decay."""
+    for i, (p, pre) in enumerate(zip(params, anchors, strict=True)):
+        own = state.setdefault(i, {"m": 0.0, "v": 0.0})
+        grad = p.grad
+        assert grad is not None
+        d_p = grad.add(p, alpha=5e-4)
+        own["buf"] = d_p.clone() if t == 1 else own["buf"].mul(0.9).add(d_p)
+        d_p = lr * d_p.add(own["buf"], alpha=0.9)
+        c_t = (p - d_p) - pre
+        dims = tuple(range(1, c_t.dim()))
+        norms = c_t.abs().sum(dims, keepdim=True) + 1e-8
+        if t == 1:
+            gamma = torch.tensor(1e-8)
+        else:
+            slope = (torch.sum(grad * own["c"], dims, keepdim=True) * own["scale"]).sum()
+            own["m"] = 0.9 * own["m"] + 0.1 * slope
+            own["v"] = 0.999 * own["v"] + (1 - 0.999) * slope**2
+            move = own["m"] / (1 - 0.9**t) / (torch.sqrt(own["v"] / (1 - 0.999**t)) + 1e-8)
+            gamma = torch.clamp(own["gamma"] - 1e-2 * move, 1e-8, float(norms.max()))
+        p.copy_(pre + torch.clamp(gamma / norms, 0, 1) * c_t)
+        own.update(gamma=gamma, c=c_t, scale=1 / norms)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_follows_the_authors_in_float32(mode: str) -> None:
+    model = network()
+    params = list(model.parameters())
+    optimizer = SGDP(model.named_parameters(), 1e-2, 0.9, weight_decay=5e-4, nesterov=True, **MODES[mode])
+    copies = [p.detach().clone().requires_grad_() for p in params]
+    anchors = [p.detach().clone() for p in params]
+    state: dict[int, Any] = {}
+    feeds = [gradients(tuple(p.shape), 100, torch.float32, seed) for seed, p in enumerate(params)]
+    for t in range(1, 101):
+        for p, copy, feed in zip(params, copies, feeds, strict=True):
+            p.grad, copy.grad = feed[t - 1].clone(), feed[t - 1].clone()
+        optimizer.step()
+        with torch.no_grad():
+            authors_sgdp(copies, anchors, state, t, 1e-2)
+        worst = max((p - copy).abs().max().item() for p, copy in zip(params, copies, strict=True))
+        assert worst < 1e-6, f"step {t}: {worst}"
+    assert max(optimizer.constraints().values()) > 0.1
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("rule", RULES, ids=str)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_off_the_leash_it_is_torchs_optimizer_bit_for_bit(rule: Rule, mode: str, dtype: torch.dtype) -> None:
+    ours, theirs = network(dtype=dtype), network(dtype=dtype)
+    train(ours, rule.build(ours.named_parameters(), exclude_set={"*"}, **rule.options, **MODES[mode]), 10, dtype=dtype)
+    train(theirs, rule.peer(theirs.parameters(), **rule.options, **MODES[mode]), 10, dtype=dtype)
+    assert torch.equal(weights(ours), weights(theirs))
+
+
+@pytest.mark.parametrize("rule", RULES, ids=str)
+def test_a_leash_that_is_long_enough_changes_no_bit(rule: Rule) -> None:
+    ours, theirs = network(), network()
+    optimizer = rule.build(ours.named_parameters(), **rule.options)
+    peer = rule.peer(theirs.parameters(), **rule.options)
+    for t in range(10):
+        for state in optimizer.state.values():
+            state["constraint"][0] = 1e9  # a leash of any length, before every step
+            state["constraint"][3] = 0.0
+        feeds = [gradients(tuple(p.shape), 1, torch.float32, 100 * t + i)[0] for i, p in enumerate(ours.parameters())]
+        for a, b, g in zip(ours.parameters(), theirs.parameters(), feeds, strict=True):
+            a.grad, b.grad = g.clone(), g.clone()
+        optimizer.step()
+        peer.step()
+        assert torch.equal(weights(ours), weights(theirs))
+
+
+def test_step_one_goes_nowhere() -> None:
+    model = network()
+    before = weights(model)
+    optimizer = SGDP(model.named_parameters(), lr=0.1, exclude_set={"head.*"})
+    train(model, optimizer, 1)
+    moved = (weights(model) - before).abs()
+    head = sum(p.numel() for name, p in model.named_parameters() if name.startswith("head"))
+    assert (moved > 1e-6).sum() <= head
+    assert list(optimizer.constraints().values()) == pytest.approx([1e-8] * 5)
+
+
+def test_the_first_move_of_gamma_is_0_744_mu_or_mu() -> None:
+    for count, move in (("steps", 0.7444e-2), ("updates", 1e-2)):
+        param = nn.Parameter(torch.zeros(3, 3))
+        optimizer = SGDP([param], lr=1.0, gamma_count=count)
+        for _ in range(2):
+            param.grad = torch.ones(3, 3)
+            optimizer.step()
+        assert optimizer.constraints()["param.0"] == pytest.approx(move, rel=1e-3)
+
+
+def test_a_base_rule_that_overwrites_gradients_does_not_reach_gamma() -> None:
+    # torch's foreach SGD with Nesterov and without weight decay adds the momentum into p.grad itself
+    gammas = []
+    for foreach in (False, True):
+        params = [nn.Parameter(torch.zeros(4, 3, dtype=torch.float64)) for _ in range(5)]
+        optimizer = SGDP(params, lr=0.1, momentum=0.9, nesterov=True, foreach=foreach)
+        for grads in zip(*[gradients((4, 3), 30, torch.float64, i) for i in range(5)], strict=True):
+            for p, g in zip(params, grads, strict=True):
+                p.grad = g.clone()
+            optimizer.step()
+        gammas.append(list(optimizer.constraints().values()))
+    assert gammas[0] == pytest.approx(gammas[1], abs=1e-13)
