@@ -51,7 +51,7 @@ def serve(port: int) -> None:
     """Run Streamlit in this process until Ctrl-C or SIGTERM; it opens the browser itself."""
     print(f"The app is at http://{HOST}:{port} (Ctrl-C ends it).", flush=True)
     os.chdir(ROOT)  # Streamlit looks for .streamlit/config.toml in the current directory
-    from streamlit.web import cli  # half a second, so only once the arguments are known to be good
+    from streamlit.web import cli  # slow to import, so only once the arguments are known to be good
 
     options = {"server.port": port, "server.headless": is_headless()}
     # the welcome repeats the address, and on a first start asks for an e-mail address

@@ -88,7 +88,7 @@ def to_csv(row: Projection) -> str:
 
 
 def figure(row: Projection, circle: bool = False) -> Figure:
-    """The picture as a plain Plotly dict: building a go.Figure costs fifty times as much."""
+    """The picture as a plain Plotly dict, so that this module needs no Plotly."""
     g, wanted, kept = row.gamma, row.unconstrained, row.projected
     traces = []
     if circle:
@@ -97,7 +97,7 @@ def figure(row: Projection, circle: bool = False) -> Figure:
         traces.append(_line("l2 circle, same γ", ring, GREY, dash="dash", width=1.5))
     diamond = [(g, 0.0), (0.0, g), (-g, 0.0), (0.0, -g), (g, 0.0)]
     traces.append(_line("reach |x| + |y| ≤ γ", diamond, BLUE, fill="toself", fillcolor="rgba(0, 114, 178, 0.15)"))
-    traces.append(_line("leash", [ANCHOR, wanted], GREEN, width=4))
+    traces.append(_line("leash", [ANCHOR, kept], GREEN, width=4))
     if row.pulled:
         arrow: Figure = {"symbol": "arrow", "angleref": "previous", "size": [0, 15], "standoff": [0, 7]}
         arrow |= {"color": VERMILLION, "opacity": 1, "line": {"width": 0}}

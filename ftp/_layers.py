@@ -19,7 +19,11 @@ GAMMA, EXP_AVG, EXP_AVG_SQ, STEP = range(4)
 
 
 class Leash(NamedTuple):
-    """How the constraints of one parameter group are learned; see the arguments of SGDP."""
+    """How the constraints of one parameter group are learned; see the arguments of SGDP.
+
+    >>> Leash(1.0, 1e-2, (0.9, 0.999), "all", "steps", per_element=False, maximize=False).k
+    1.0
+    """
 
     k: float
     gamma_lr: float
@@ -32,7 +36,17 @@ class Leash(NamedTuple):
 
 @dataclass
 class Layers:
-    """Leashed layers of one group that share device, dtype and sharding: one entry per layer."""
+    """Leashed layers of one group that share device, dtype and sharding: one entry per layer.
+
+    >>> leash = Leash(1.0, 1e-2, (0.9, 0.999), "all", "steps", per_element=False, maximize=False)
+    >>> weight, anchor = torch.tensor([[3.0, 1.0]]), torch.zeros(1, 2)
+    >>> state = torch.tensor([1.0, 0.0, 0.0, 5.0])  # gamma = 1 after five steps
+    >>> layers = Layers([weight], [torch.zeros(1, 2)], [state], [anchor], [anchor.clone()], [torch.zeros(1)], [None])
+    >>> layers.before(leash)
+    >>> layers.after(leash)
+    >>> weight
+    tensor([[0.7500, 0.2500]])
+    """
 
     params: list[Tensor]
     grads: list[Tensor]  # of this step
@@ -99,7 +113,13 @@ class Layers:
 
 
 def update(old: Tensor, slopes: Tensor, largest: Tensor, floor: Any, leash: Leash) -> Tensor:
-    """ProjUpdate for all layers: the constraint matrix, shape (layers, 4), one step further."""
+    """ProjUpdate for all layers: the constraint matrix, shape (layers, 4), one step further.
+
+    >>> leash = Leash(1.0, 1e-2, (0.9, 0.999), "all", "steps", per_element=False, maximize=False)
+    >>> old = torch.tensor([[1.0, 0.0, 0.0, 1.0]])
+    >>> update(old, torch.tensor([-1.0]), torch.tensor([9.0]), EPS, leash)[0, [GAMMA, STEP]]
+    tensor([1.0074, 2.0000])
+    """
     gamma, exp_avg, exp_avg_sq, step = old.unbind(1)
     step = step + 1
     slopes = anneal(-slopes if leash.maximize else slopes, leash.k)

@@ -32,7 +32,20 @@ def is_small(param: Tensor) -> bool:
 
 
 class Pack:
-    """Some small layers with their state in flat vectors; has the methods of `Layers`."""
+    """Some small layers with their state in flat vectors; has the methods of `Layers`.
+
+    >>> leash = Leash(1.0, 1e-2, (0.9, 0.999), "all", "steps", per_element=False, maximize=False)
+    >>> weights = [torch.tensor([[3.0, 1.0]]), torch.tensor([0.5])]
+    >>> states = [{"anchor": torch.zeros_like(w), "deviation": torch.zeros_like(w)} for w in weights]
+    >>> for state in states:  # gamma = 1 after five steps
+    ...     state.update(row_l1=torch.zeros(1), constraint=torch.tensor([1.0, 0.0, 0.0, 5.0]))
+    >>> pack = Pack(weights, states)
+    >>> pack.grads = [torch.zeros_like(w) for w in weights]
+    >>> pack.before(leash)
+    >>> pack.after(leash)
+    >>> weights  # the second is within reach: its gamma is clipped to 0.5, where it is
+    [tensor([[0.7500, 0.2500]]), tensor([0.5000])]
+    """
 
     def __init__(self, params: list[Tensor], states: Sequence[dict[str, Any]]) -> None:
         self.low_memory = "deviation" not in states[0]

@@ -15,7 +15,16 @@ LEASH_KEYS = ("constraint", "anchor", "deviation", "row_l1", "floor")
 
 
 class Plan:
-    """The parts into which the leashed layers of one group fall: by device, dtype, sharding and size."""
+    """The parts into which the leashed layers of one group fall: by device, dtype, sharding and size.
+
+    >>> import torch
+    >>> from ftp import SGDP
+    >>> params = [torch.nn.Parameter(torch.zeros(shape)) for shape in ((3, 3), (3,), (2, 2), (2,), (500, 500))]
+    >>> states = SGDP(params).state
+    >>> plan = Plan(params, [states[p] for p in params], per_element=False)
+    >>> [type(part).__name__ for part in plan.parts(grads=params)]
+    ['Pack', 'Layers']
+    """
 
     def __init__(self, params: list[Tensor], states: Sequence[dict[str, Any]], per_element: bool) -> None:
         self._params = params

@@ -22,13 +22,16 @@ from ftp._layers import GAMMA, Layers, Leash
 from ftp._options import check_group
 from ftp._packed import Pack
 from ftp._plan import LEASH_KEYS, Plan
-from ftp.projection import EPS, mars_norm, wide
-
-KEPT_WIDE = ("row_l1", "constraint", "floor")  # float32 whatever the weights are
+from ftp._state import KEPT_WIDE, appendix_layout, check_state, leash_state, unpack
+from ftp.projection import mars_norm
 
 
 class LayerReport(NamedTuple):
-    """One layer on its leash, as numbers."""
+    """One layer on its leash, as numbers.
+
+    >>> LayerReport(gamma=0.5, distance=0.4, boundary=0.0, rows=8).gamma
+    0.5
+    """
 
     gamma: float  # the constraint: how far a row may go
     distance: float  # how far the farthest row is: the MARS norm of W - W0
@@ -37,7 +40,12 @@ class LayerReport(NamedTuple):
 
 
 class Projected(Optimizer):
-    """A base rule on a learned leash. Subclasses give the base rule and its state."""
+    """A base rule on a learned leash. Subclasses give the base rule and its state.
+
+    >>> from ftp import SGDP, AdamP
+    >>> issubclass(SGDP, Projected), issubclass(AdamP, Projected)
+    (True, True)
+    """
 
     # the keys of the base rule's state, in the order in which `_base_rule` takes them
     _base_keys: tuple[str, ...] = ()
@@ -58,12 +66,20 @@ class Projected(Optimizer):
         anchors.check_matched(defaults["exclude_set"], names)
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
-        """Add parameters, now or in the middle of training; their weights of this moment are their anchors."""
+        """Add parameters, now or in the middle of training; their weights of this moment are their anchors.
+
+        >>> from ftp import SGDP
+        >>> model = torch.nn.Linear(3, 2)
+        >>> optimizer = SGDP(model.named_parameters(), lr=0.1)
+        >>> optimizer.add_param_group({"params": [("late", torch.nn.Parameter(torch.zeros(2)))], "k": 0.5})
+        >>> list(optimizer.constraints())
+        ['weight', 'bias', 'late']
+        """
         group = {**self.defaults, **param_group}
         own_patterns = "exclude_set" in param_group
         if own_patterns:
             group["exclude_set"] = anchors.check_patterns(group["exclude_set"])
-        given = _appendix_layout(group)
+        given = appendix_layout(group)
         check_group(group)
         params = group["params"]
         entries = [params] if isinstance(params, Tensor) else list(params)
@@ -93,7 +109,7 @@ class Projected(Optimizer):
         for tensor, anchor in zip(tensors, found, strict=True):
             state = self._base_state(tensor, group)
             if anchor is not None:
-                state.update(_leash_state(tensor, anchor, group))
+                state.update(leash_state(tensor, anchor, group))
             self.state[tensor] = state
 
     def _check_names(self, names: Sequence[str], patterns: Sequence[str], own_patterns: bool) -> None:
@@ -134,7 +150,7 @@ class Projected(Optimizer):
         states = [self.state[param] for param in params]
         if len(columns) == len(self._base_keys) + len(LEASH_KEYS):
             for state in states:
-                _unpack(state)
+                unpack(state)
         for key, column in zip((*self._base_keys, *LEASH_KEYS), columns, strict=False):
             column.extend([state.get(key) for state in states])
 
@@ -145,7 +161,17 @@ class Projected(Optimizer):
 
     @torch.no_grad()
     def step(self, closure: Callable[[], float] | None = None) -> float | None:
-        """One step of Alg. 1 on every parameter that has a gradient."""
+        """One step of Alg. 1 on every parameter that has a gradient.
+
+        >>> from ftp import SGDP
+        >>> model = torch.nn.Linear(3, 2)
+        >>> optimizer = SGDP(model.named_parameters(), lr=0.1)
+        >>> start = model.weight.detach().clone()
+        >>> model(torch.ones(4, 3)).sum().backward()
+        >>> optimizer.step()
+        >>> torch.allclose(model.weight, start, atol=1e-6)  # the first step goes nowhere
+        True
+        """
         loss = None
         if closure is not None:
             with torch.enable_grad():
@@ -194,14 +220,28 @@ class Projected(Optimizer):
                     yield anchors.plain_name(name), param, self.state[param], group
 
     def constraints(self) -> dict[str, float]:
-        """gamma of every layer on the leash, by name."""
+        """gamma of every layer on the leash, by name. Reads from the device.
+
+        >>> from ftp import SGDP
+        >>> model = torch.nn.Linear(3, 2)
+        >>> optimizer = SGDP(model.named_parameters(), lr=0.1)
+        >>> {name: f"{gamma:.0e}" for name, gamma in optimizer.constraints().items()}
+        {'weight': '1e-08', 'bias': '1e-08'}
+        """
         rows = [(name, state["constraint"][GAMMA]) for name, _, state, _ in self._leashed()]
         values = torch.stack([gamma.double().cpu() for _, gamma in rows]).tolist() if rows else []
         return {name: value for (name, _), value in zip(rows, values, strict=True)}
 
     @torch.no_grad()
     def report(self) -> dict[str, LayerReport]:
-        """gamma, distance, share of rows on the boundary and number of rows of every layer on the leash."""
+        """gamma, distance, share of rows on the boundary and number of rows of every layer. Reads from the device.
+
+        >>> from ftp import SGDP
+        >>> model = torch.nn.Linear(3, 2)
+        >>> optimizer = SGDP(model.named_parameters(), lr=0.1)
+        >>> optimizer.report()["weight"].distance, optimizer.report()["weight"].rows
+        (0.0, 2)
+        """
         found = {}
         for name, param, state, group in self._leashed():
             gamma = state["constraint"][GAMMA]
@@ -218,9 +258,19 @@ class Projected(Optimizer):
 
         For a stream of tasks: call it before each new task. The base rule's own state (momentum,
         Adam's moments) is kept; make a new optimizer if it should go too.
+
+        >>> from ftp import SGDP
+        >>> model = torch.nn.Linear(3, 2)
+        >>> optimizer = SGDP(model.named_parameters(), lr=0.1)
+        >>> _ = model.weight.data.add_(1.0)
+        >>> round(optimizer.report()["weight"].distance, 4)
+        3.0
+        >>> optimizer.reanchor()
+        >>> optimizer.report()["weight"].distance
+        0.0
         """
         for _, param, state, group in list(self._leashed()):
-            state.update(_leash_state(param, param, group))
+            state.update(leash_state(param, param, group))
 
     # ------------------------------------------------------------------ saving and loading
 
@@ -229,11 +279,19 @@ class Projected(Optimizer):
 
         torch casts every float of the state to the weights' dtype, which would round a float32 gamma
         to bfloat16: the narrow values are replaced by the saved ones.
+
+        >>> from ftp import SGDP
+        >>> model = torch.nn.Linear(3, 2)
+        >>> optimizer = SGDP(model.named_parameters(), lr=0.1)
+        >>> again = SGDP(model.named_parameters(), lr=9.0)
+        >>> again.load_state_dict(optimizer.state_dict())
+        >>> again.param_groups[0]["lr"]
+        0.1
         """
         saved: dict[str, Any] = {}
 
         def last_word(_: Optimizer, final: dict[str, Any]) -> None:
-            _check_state(final)  # before torch changes anything
+            check_state(final)  # before torch changes anything
             saved.update(final)
 
         handle = self.register_load_state_dict_pre_hook(last_word)
@@ -248,68 +306,3 @@ class Projected(Optimizer):
                 value = saved["state"].get(key, {}).get(name)
                 if value is not None:
                     self.state[param][name] = value.detach().clone().to(param.device)
-
-
-def _appendix_layout(group: dict[str, Any]) -> list[Any] | None:
-    """Take `name` and `pre` of the paper's Appendix 8.7 out of a group; returns the anchors, if given."""
-    params = group.get("params")
-    if "name" in group and params is not None and not isinstance(params, Tensor):
-        names, params = list(group.pop("name")), list(params)
-        if len(names) != len(params):
-            raise ValueError(
-                f'a group has {len(params)} parameters and {len(names)} entries in "name"; give one name per parameter'
-            )
-        group["params"] = list(zip(names, params, strict=True))
-    if "pre" not in group:
-        return None
-    given = list(group.pop("pre"))
-    group["params"] = [group["params"]] if isinstance(group["params"], Tensor) else list(group["params"])
-    if len(given) != len(group["params"]):
-        raise ValueError(
-            f'a group has {len(group["params"])} parameters and {len(given)} entries in "pre"; '
-            "give one anchor per parameter"
-        )
-    return given
-
-
-def _leash_state(param: Tensor, anchor: Tensor, group: dict[str, Any]) -> dict[str, Any]:
-    """The eager state of one layer: at the anchor, with the shortest leash."""
-    per_element = group["per_element"]
-    one_row = param.dim() < 2 and not per_element
-    dtype = wide(param.dtype)
-    rows = 1 if one_row or param.dim() == 0 else param.shape[0]
-    anchor = torch.empty_like(param).copy_(anchor).detach()
-    state: dict[str, Any] = {"anchor": anchor}
-    constraint = torch.zeros(4, dtype=dtype, device=param.device)
-    if group["low_memory"]:
-        # a shorter leash would leave no trace in the weights, and with it the direction would be lost
-        resolution = 2 * torch.finfo(param.dtype).eps * mars_norm(_sharded.whole(anchor), per_element)
-        state["floor"] = resolution.clamp(min=EPS)
-        constraint[GAMMA] = state["floor"]
-    else:
-        state["deviation"] = torch.zeros_like(param).detach()
-        constraint[GAMMA] = EPS
-    state["row_l1"] = _sharded.empty_rows(param, rows, dtype, one_row)
-    state["constraint"] = constraint
-    return state
-
-
-def _unpack(state: dict[str, Any]) -> None:
-    """Give every packed tensor its own memory again."""
-    for key in LEASH_KEYS:
-        if isinstance(state.get(key), Tensor) and state[key]._base is not None:
-            state[key] = state[key].clone()
-
-
-def _check_state(state_dict: dict[str, Any]) -> None:
-    """A checkpoint of another optimizer has no anchors; loading it would cut every leash."""
-    if "state" not in state_dict or "param_groups" not in state_dict:
-        raise ValueError(
-            f"the state dict has the keys {sorted(map(str, state_dict))}; it must have state and param_groups: "
-            "pass what optimizer.state_dict() returned"
-        )
-    if not all("exclude_set" in group for group in state_dict["param_groups"]):
-        raise ValueError(
-            "the state dict has no anchors and no constraints, so it was not saved by SGDP or AdamP; "
-            "to go on from another optimizer's checkpoint, load the model and start a new optimizer with anchors="
-        )

@@ -68,7 +68,12 @@ def empty_rows(param: Tensor, rows: int, dtype: torch.dtype, one_row: bool) -> T
 
 @dataclass(frozen=True)
 class Sharding:
-    """How the layers of one bucket are laid over a device mesh, and which of them are one row."""
+    """How some layers are laid over a device mesh, and which of them are one row.
+
+    >>> alone = Sharding(mesh=None, placements=(), one_row=(False,))  # nothing is cut: nothing to gather
+    >>> alone.gather(torch.tensor([1.0]), torch.tensor([2.0]), [torch.zeros(3)])
+    (tensor([1.]), tensor([2.]))
+    """
 
     mesh: Any
     placements: tuple[Any, ...]

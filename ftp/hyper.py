@@ -49,7 +49,13 @@ class HyperSGD(Optimizer):
         super().__init__(params, {"lr": lr, "hyper_lr": hyper_lr})
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
-        """Add parameters; each group learns a rate of its own."""
+        """Add parameters; each group learns a rate of its own.
+
+        >>> optimizer = HyperSGD([torch.nn.Parameter(torch.ones(2))], lr=0.1)
+        >>> optimizer.add_param_group({"params": [torch.nn.Parameter(torch.ones(2))], "lr": 0.2})
+        >>> [round(float(group["lr"]), 3) for group in optimizer.param_groups]
+        [0.1, 0.2]
+        """
         check_group({**self.defaults, **param_group})
         super().add_param_group(param_group)
         group = self.param_groups[-1]
@@ -64,7 +70,16 @@ class HyperSGD(Optimizer):
 
     @torch.no_grad()
     def step(self, closure: Callable[[], float] | None = None) -> float | None:
-        """First the rate (Eq. 7), from the previous gradient; then the weights (Eq. 8)."""
+        """First the rate (Eq. 7), from the previous gradient; then the weights (Eq. 8).
+
+        >>> weight = torch.nn.Parameter(torch.zeros(1))
+        >>> optimizer = HyperSGD([weight], lr=0.1, hyper_lr=0.01)
+        >>> for _ in range(2):
+        ...     weight.grad = torch.ones(1)
+        ...     optimizer.step()
+        >>> weight.detach()  # 0.1 and then 0.1 + 0.01
+        tensor([-0.2100])
+        """
         loss = None
         if closure is not None:
             with torch.enable_grad():

@@ -1,6 +1,7 @@
 """The page as a visitor meets it, and the command that starts it."""
 
 import contextlib
+import http.client
 import json
 import os
 import signal
@@ -119,6 +120,27 @@ def wait_until_healthy(port, seconds=30):
             return reply.status
         time.sleep(0.2)
     return None
+
+
+def handshake(port, host):
+    """The status a browser gets that opens the app's socket under this host name."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
+    upgrade = {"Upgrade": "websocket", "Connection": "Upgrade", "Sec-WebSocket-Version": "13"}
+    key = {"Sec-WebSocket-Key": "AAAAAAAAAAAAAAAAAAAAAA=="}
+    with contextlib.closing(connection):
+        connection.request("GET", "/_stcore/stream", headers={"Host": host, **upgrade, **key})
+        return connection.getresponse().status
+
+
+@pytest.mark.slow
+def test_config_holds_from_any_directory(tmp_path):
+    port = free_port()
+    with launched(port, tmp_path) as app:
+        assert wait_until_healthy(port) == 200
+        assert handshake(port, f"localhost:{port}") == 101
+        assert handshake(port, "elsewhere.example") == 403  # server.allowedHosts was read
+        app.terminate()
+        app.communicate(timeout=10)
 
 
 @pytest.mark.slow

@@ -1,0 +1,60 @@
+# Two commands do everything, set-up included: `make app` and `make test`.
+
+PYTHON ?= python3
+BIN := .venv/bin
+READY := .venv/.ready
+# GitHub and many laptops have two cores: one test process each
+WORKERS ?= 2
+
+.DEFAULT_GOAL := help
+.PHONY: help app lab test check bench clean
+
+help:
+	@echo "make app     open the dashboard in the browser"
+	@echo "make lab     open JupyterLab on notebooks/"
+	@echo "make test    run every check and every test"
+	@echo "make check   format, lint, types and the fast tests, in under a minute"
+	@echo "make bench   what an optimizer step costs, as ratios against torch's own"
+	@echo "make clean   remove .venv and all caches"
+	@echo "The first target sets up .venv by itself (about 6 GB on Linux, a few minutes)."
+	@echo "To use another Python: make PYTHON=python3.12 app"
+
+app: $(READY)
+	@$(BIN)/python -m app $(if $(PORT),--port $(PORT))
+
+lab: $(READY)
+	@$(BIN)/jupyter lab notebooks
+
+check: $(READY)
+	@$(BIN)/ruff format --check --quiet . || { echo "some files are not formatted; run: $(BIN)/ruff format ."; exit 1; }
+	@$(BIN)/ruff check --quiet .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports --no-cache > /dev/null || $(BIN)/lint-imports --no-cache
+	@$(BIN)/python -m pytest -q -n $(WORKERS) -m "not slow"
+
+test: $(READY)
+	@$(BIN)/ruff format --check --quiet . || { echo "some files are not formatted; run: $(BIN)/ruff format ."; exit 1; }
+	@$(BIN)/ruff check --quiet .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports --no-cache > /dev/null || $(BIN)/lint-imports --no-cache
+	@$(BIN)/python -m pytest -q -n $(WORKERS)
+
+bench: $(READY)
+	@$(BIN)/python benchmarks/optimizer.py
+
+clean:
+	@rm -rf .venv build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	@find . -name __pycache__ -prune -exec rm -rf {} +
+
+# Installs once, and again only when pyproject.toml or constraints.txt changed.
+$(READY): pyproject.toml constraints.txt
+	@command -v "$(PYTHON)" > /dev/null || { \
+	  echo "There is no $(PYTHON) here; install Python 3.11 or newer, or name yours: make PYTHON=/path/to/python3 $(MAKECMDGOALS)"; exit 1; }
+	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "$(PYTHON) is $$("$(PYTHON)" --version 2>&1), and 3.11 or newer is needed; name a newer one: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
+	@$(BIN)/python -m pip --version > /dev/null 2>&1 || "$(PYTHON)" -m venv --clear .venv || { \
+	  echo "$(PYTHON) could not make .venv; on Debian and Ubuntu install its venv package first: apt install python3-venv"; exit 1; }
+	@echo "Setting up .venv, once: about 6 GB on Linux, a few minutes."
+	@$(BIN)/python -m pip install --disable-pip-version-check --no-input -c constraints.txt -e '.[all]' || { \
+	  echo "The installation failed, see the lines above; check the network and the free space (6 GB), then run make $(MAKECMDGOALS) again: it goes on where it stopped."; exit 1; }
+	@touch $@
