@@ -11,6 +11,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+from packaging.utils import canonicalize_name
+
 ROOT = Path(__file__).resolve().parent.parent
 HEADER = "# Every package that `make` installs, at the version that was tested. Made by data_scripts/pin.py.\n"
 
@@ -22,7 +24,7 @@ def resolve() -> list[str]:
         command = [sys.executable, "-m", "pip", "install", "--dry-run", "--ignore-installed", "--quiet"]
         subprocess.run([*command, "--report", str(report), "-e", ".[all]"], cwd=ROOT, check=True)
         found = [item["metadata"] for item in json.loads(report.read_text())["install"]]
-    return sorted(f"{m['name'].lower()}=={m['version']}" for m in found if m["name"] != "ftp-kit")
+    return sorted(f"{canonicalize_name(m['name'])}=={m['version']}" for m in found if m["name"] != "ftp-kit")
 
 
 if __name__ == "__main__":

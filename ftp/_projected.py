@@ -58,7 +58,7 @@ class Projected(Optimizer):
             )
         defaults["exclude_set"] = anchors.check_patterns(defaults["exclude_set"])
         # `add_param_group` runs inside the next line and needs the anchors only then
-        self._given_anchors = given_anchors
+        self._given_anchors = given_anchors and {anchors.plain_name(name): w for name, w in given_anchors.items()}
         super().__init__(params, defaults)
         del self._given_anchors
         inherited = [group for group in self.param_groups if group["exclude_set"] is defaults["exclude_set"]]
@@ -75,6 +75,11 @@ class Projected(Optimizer):
         >>> list(optimizer.constraints())
         ['weight', 'bias', 'late']
         """
+        if not isinstance(param_group, Mapping) or "params" not in param_group:
+            raise ValueError(
+                f'a parameter group is {param_group!r}; it must be a dict with the key "params": '
+                'write {"params": module.named_parameters(), "lr": 1e-3}'
+            )
         group = {**self.defaults, **param_group}
         own_patterns = "exclude_set" in param_group
         if own_patterns:
@@ -86,7 +91,9 @@ class Projected(Optimizer):
         names = [entry[0] for entry in entries if isinstance(entry, tuple)]
         tensors = [entry[1] if isinstance(entry, tuple) else entry for entry in entries]
         group["params"] = entries
-        self._check_names(names, group["exclude_set"], own_patterns)
+        anchors.check_unique(names, [name for g in self.param_groups for name in g.get("param_names", ())])
+        if own_patterns:
+            anchors.check_matched(group["exclude_set"], names)
         start = sum(len(g["params"]) for g in self.param_groups)
         labels = names if names else [f"param.{start + i}" for i in range(len(tensors))]
         anchor_dict = getattr(self, "_given_anchors", None)
@@ -111,18 +118,6 @@ class Projected(Optimizer):
             if anchor is not None:
                 state.update(leash_state(tensor, anchor, group))
             self.state[tensor] = state
-
-    def _check_names(self, names: Sequence[str], patterns: Sequence[str], own_patterns: bool) -> None:
-        taken = {anchors.plain_name(name) for group in self.param_groups for name in group.get("param_names", ())}
-        for name in names:
-            if anchors.plain_name(name) in taken:
-                raise ValueError(
-                    f"two parameters are called {anchors.plain_name(name)!r}; constraints are kept by name: "
-                    'give each model its own prefix, as in [("encoder." + n, p) for n, p in encoder.named_parameters()]'
-                )
-            taken.add(anchors.plain_name(name))
-        if own_patterns:
-            anchors.check_matched(patterns, names)
 
     # ------------------------------------------------------------------ the step
 

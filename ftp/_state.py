@@ -20,8 +20,8 @@ def appendix_layout(group: dict[str, Any]) -> list[Any] | None:
     >>> appendix_layout(group), group
     ([tensor([1., 1.])], {'params': [('w', tensor([0., 0.]))]})
     """
-    params = group.get("params")
-    if "name" in group and params is not None and not isinstance(params, Tensor):
+    params = group["params"]
+    if isinstance(group.get("name"), (list, tuple)) and not isinstance(params, Tensor):  # a string is a group's label
         names, params = list(group.pop("name")), list(params)
         if len(names) != len(params):
             raise ValueError(

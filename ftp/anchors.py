@@ -60,6 +60,21 @@ def matches(name: str, patterns: Sequence[str]) -> bool:
     return any(fnmatchcase(plain_name(name), plain_name(pattern)) for pattern in patterns)
 
 
+def check_unique(names: Iterable[str], taken: Iterable[str]) -> None:
+    """Raise if two parameters would have one name.
+
+    >>> check_unique(["a.weight"], taken=["b.weight"])
+    """
+    known = {plain_name(name) for name in taken}
+    for name in map(plain_name, names):
+        if name in known:
+            raise ValueError(
+                f"two parameters are called {name!r}; constraints are kept by name: "
+                'give each model its own prefix, as in [("encoder." + n, p) for n, p in encoder.named_parameters()]'
+            )
+        known.add(name)
+
+
 def check_matched(patterns: Sequence[str], names: Sequence[str]) -> None:
     """Raise if a pattern fits none of the names, and list the nearest ones.
 
@@ -84,18 +99,18 @@ def nearest(wanted: str, names: Iterable[str]) -> str:
 
 
 def find_anchor(name: str, param: Tensor, anchors: Mapping[str, Tensor]) -> Tensor:
-    """The tensor of a state dict that belongs to a parameter; checked for shape and dtype.
+    """The tensor of a state dict (with plain names) that belongs to a parameter; checked for its shape.
 
     >>> find_anchor("module.w", torch.zeros(2), {"w": torch.ones(2)})
     tensor([1., 1.])
     """
-    by_name = {plain_name(key): value for key, value in anchors.items()}
-    if plain_name(name) not in by_name:
+    name = plain_name(name)
+    if name not in anchors:
         raise ValueError(
-            f"anchors has no entry for {plain_name(name)!r}; {nearest(name, by_name)}; "
+            f"anchors has no entry for {name!r}; {nearest(name, anchors)}; "
             "give its pre-trained weight, or put the name into exclude_set"
         )
-    return check_anchor(plain_name(name), param, by_name[plain_name(name)])
+    return check_anchor(name, param, anchors[name])
 
 
 def check_anchor(name: str, param: Tensor, anchor: object) -> Tensor:

@@ -22,6 +22,7 @@ CASES: dict[str, Any] = {
     "adamp": lambda p: AdamP(p, lr=0.01, k=0.5),
     "low_memory": lambda p: SGDP(p, lr=0.05, momentum=0.9, low_memory=True),
     "per_element": lambda p: SGDP(p, lr=0.05, per_element=True, gamma_rows="outside"),
+    "ddp": lambda p: AdamP(p, lr=0.01, exclude_set={"head.*"}),
     "replicated": lambda p: SGDP(p, lr=0.05, momentum=0.9),
 }
 
@@ -70,6 +71,8 @@ def main(rank: int, ranks: int, store: str, folder: Path, case: str) -> None:
         if case == "replicated":  # hybrid sharding: replicas of shards
             mesh = init_device_mesh("cpu", (2, ranks // 2), mesh_dim_names=("replicate", "shard"))
             fully_shard(model, mesh=mesh)
+        elif case == "ddp":
+            return model, build(nn.parallel.DistributedDataParallel(model).named_parameters())
         else:
             fully_shard(model)
         return model, build(model.named_parameters())

@@ -331,3 +331,10 @@ def test_options_may_differ_between_groups() -> None:
     assert list(optimizer.constraints()) == ["conv.weight", "wide.weight"]
     assert optimizer.constraints()["conv.weight"] > 0.1
     assert optimizer.constraints()["wide.weight"] < 0.1
+
+
+def test_a_group_may_have_a_label_of_its_own() -> None:
+    model = network()
+    optimizer = SGDP([{"params": list(model.parameters()), "name": "everything"}], lr=0.05)
+    train(model, optimizer, 2)
+    assert optimizer.param_groups[0]["name"] == "everything"

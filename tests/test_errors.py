@@ -240,6 +240,18 @@ SENTENCES: list[tuple[Callable[[], Any], type[Exception], str]] = [
         ValueError,
         "hyper_lr is -1; it must be a number >= 0",
     ),
+    (
+        lambda: SGDP([{"parameters": []}]),
+        ValueError,
+        "a parameter group is {'parameters': []}; it must be a dict with the key \"params\": "
+        'write {"params": module.named_parameters(), "lr": 1e-3}',
+    ),
+    (
+        lambda: sgdp().add_param_group(3),
+        ValueError,
+        'a parameter group is 3; it must be a dict with the key "params": '
+        'write {"params": module.named_parameters(), "lr": 1e-3}',
+    ),
     (lambda: SGDP([]), ValueError, "optimizer got an empty parameter list"),
     (
         lambda: SGDP([W, "b"]),
