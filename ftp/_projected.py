@@ -119,8 +119,6 @@ class Projected(Optimizer):
                 state.update(leash_state(tensor, anchor, group))
             self.state[tensor] = state
 
-    # ------------------------------------------------------------------ the step
-
     def _base_state(self, param: Tensor, group: dict[str, Any]) -> dict[str, Any]:
         raise NotImplementedError
 
@@ -194,16 +192,17 @@ class Projected(Optimizer):
         if not leashed:
             return ()
         if torch.compiler.is_compiling():  # a compiler makes few kernels by itself
-            columns: Any = [[column[i] for i in leashed] for column in (params, grads, *leash)]
-            return (Layers(*columns),)
+            kinds: dict[Any, list[int]] = {}
+            for i in leashed:
+                kinds.setdefault((params[i].device, params[i].dtype), []).append(i)
+            chosen: Any = [[[c[i] for i in indices] for c in (params, grads, *leash)] for indices in kinds.values()]
+            return [Layers(*columns) for columns in chosen]
         plans: dict[int, Plan] = self.__dict__.setdefault("_plans", {})
         if index not in plans or not plans[index].holds(params, leash[0]):
             plans[index] = Plan(
                 params, [self.state[param] for param in params], self.param_groups[index]["per_element"]
             )
         return plans[index].parts(grads)
-
-    # ------------------------------------------------------------------ reading and restarting
 
     def _leashed(self) -> Iterator[tuple[str, Tensor, dict[str, Any], dict[str, Any]]]:
         index = 0
@@ -266,8 +265,6 @@ class Projected(Optimizer):
         """
         for _, param, state, group in list(self._leashed()):
             state.update(leash_state(param, param, group))
-
-    # ------------------------------------------------------------------ saving and loading
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Resume exactly; anchors and constraints come from the checkpoint.
