@@ -7,10 +7,10 @@ READY := .venv/.ready
 WORKERS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help app lab test check bench clean
+.PHONY: help app lab lint test check bench clean
 
 help:
-	@echo "make app     open the dashboard in the browser"
+	@echo "make app     open the page in the browser"
 	@echo "make lab     open JupyterLab on notebooks/"
 	@echo "make test    run every check and every test"
 	@echo "make check   format, lint, types and the fast tests, in under a minute"
@@ -25,22 +25,21 @@ app: $(READY)
 lab: $(READY)
 	@$(BIN)/jupyter lab notebooks
 
-check: $(READY)
+lint: $(READY)
 	@$(BIN)/ruff format --check --quiet . || { echo "some files are not formatted; run: $(BIN)/ruff format ."; exit 1; }
 	@$(BIN)/ruff check --quiet .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --no-cache > /dev/null || $(BIN)/lint-imports --no-cache
+
+check: lint
 	@$(BIN)/python -m pytest -q -n $(WORKERS) -m "not slow"
 
-test: $(READY)
-	@$(BIN)/ruff format --check --quiet . || { echo "some files are not formatted; run: $(BIN)/ruff format ."; exit 1; }
-	@$(BIN)/ruff check --quiet .
-	@$(BIN)/mypy
-	@$(BIN)/lint-imports --no-cache > /dev/null || $(BIN)/lint-imports --no-cache
+test: lint
 	@$(BIN)/python -m pytest -q -n $(WORKERS)
 
 bench: $(READY)
 	@$(BIN)/python benchmarks/optimizer.py
+	@$(BIN)/python benchmarks/imports.py
 
 clean:
 	@rm -rf .venv build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -1,11 +1,11 @@
 """The step for many layers: projection.py and constraint.py with few kernels, in place, without reading back.
 
-A layer here is one parameter tensor. The constraints of all layers move together as one matrix of
-shape (layers, 4). Large layers go one by one (this file); small ones are packed (`_packed.py`).
+A layer here is one parameter tensor. The gammas of all layers move together, with their Adam moments, as
+one matrix of shape (layers, 4). Large layers go one by one (this file), small ones are packed (`_packed.py`).
 """
 
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -14,7 +14,7 @@ from ftp import _sharded
 from ftp.constraint import adam_update, anneal, clip, row_slopes, same_order
 from ftp.projection import EPS, as_rows, per_row, shrink, toward
 
-# the entries of a layer's `constraint` vector: gamma, Adam's two moments of it, and t of Alg. 1
+# the entries of a layer's `gamma_state` vector: gamma, Adam's two moments of it, and t of Alg. 1
 GAMMA, EXP_AVG, EXP_AVG_SQ, STEP = range(4)
 
 
@@ -50,14 +50,14 @@ class Layers:
 
     params: list[Tensor]
     grads: list[Tensor]  # of this step
-    constraints: list[Tensor]  # shape (4,)
+    gamma_states: list[Tensor]  # shape (4,)
     anchors: list[Tensor]
     deviations: list[Tensor | None]  # W~_{t-1} - W0; None in low-memory mode
     row_l1s: list[Tensor]  # the row norms of W~_{t-1} - W0, shape (rows,)
     floors: list[Tensor | None]  # the shortest leash of a layer in low-memory mode
     sharding: _sharded.Sharding | None = None
     slopes: Tensor = field(init=False)
-    spare: Tensor = field(init=False)  # scratch for one layer after another: nothing is allocated in a step
+    spare: Tensor = field(init=False)  # scratch of the size of the largest layer, used by one after another
 
     def __post_init__(self) -> None:
         largest = max(param.numel() for param in self.params)
@@ -66,17 +66,18 @@ class Layers:
     def before(self, leash: Leash) -> None:
         """Eq. 4 for every layer, from g_t and W_{t-1}; the base rule may overwrite both."""
         sums = []
-        for param, grad, anchor, cached, norms, constraint in zip(
-            self.params, self.grads, self.anchors, self.deviations, self.row_l1s, self.constraints, strict=True
+        for param, grad, anchor, cached, norms, gamma_state in zip(
+            self.params, self.grads, self.anchors, self.deviations, self.row_l1s, self.gamma_states, strict=True
         ):
             deviation = self._deviation(param, anchor) if cached is None else cached
-            rows, slope = as_rows(deviation, leash.per_element), as_rows(same_order(grad, deviation), leash.per_element)
+            rows = as_rows(deviation, leash.per_element)
+            grad_rows = as_rows(same_order(grad, deviation), leash.per_element)
             spare = self.spare[: param.numel()].view(rows.shape)
-            dots = torch.mul(slope.to(spare.dtype), rows.to(spare.dtype), out=spare).sum(1)  # g . d of each row
+            dots = torch.mul(grad_rows.to(spare.dtype), rows.to(spare.dtype), out=spare).sum(1)  # g . d of each row
             if cached is None:
                 # the projection is radial: W_{t-1} - W0 points where W~_{t-1} - W0 did, shrunk to gamma
-                dots = dots / shrink(norms, constraint[GAMMA])
-            sums.append(row_slopes(dots, norms, constraint[GAMMA], leash.gamma_rows).sum())
+                dots = dots / shrink(norms, gamma_state[GAMMA])
+            sums.append(row_slopes(dots, norms, gamma_state[GAMMA], leash.gamma_rows).sum())
         self.slopes = torch.stack(sums)  # (layers,)
 
     def after(self, leash: Leash) -> None:
@@ -92,9 +93,9 @@ class Layers:
         if self.sharding is not None:
             slopes, largest = self.sharding.gather(slopes, largest, self.row_l1s)
 
-        floor = EPS if self.floors[0] is None else torch.stack(self.floors)  # type: ignore[arg-type]
-        updated = update(torch.stack(self.constraints), slopes, largest, floor, leash)
-        torch._foreach_copy_(self.constraints, updated.unbind())
+        floor = None if self.floors[0] is None else torch.stack(self.floors)  # type: ignore[arg-type]
+        updated = update(torch.stack(self.gamma_states), slopes, largest, floor, leash)
+        torch._foreach_copy_(self.gamma_states, updated.unbind())
 
         for param, anchor, norms, gamma in zip(
             self.params, self.anchors, self.row_l1s, updated[:, GAMMA].unbind(), strict=True
@@ -112,19 +113,20 @@ class Layers:
         return torch.sub(param, anchor, out=self.spare[: param.numel()].view(param.shape))
 
 
-def update(old: Tensor, slopes: Tensor, largest: Tensor, floor: Any, leash: Leash) -> Tensor:
-    """ProjUpdate for all layers: the constraint matrix, shape (layers, 4), one step further.
+def update(old: Tensor, slopes: Tensor, largest: Tensor, floor: Tensor | None, leash: Leash) -> Tensor:
+    """ProjUpdate for all layers: the states of gamma, shape (layers, 4), one step further.
 
     >>> leash = Leash(1.0, 1e-2, (0.9, 0.999), "all", "steps", per_element=False, maximize=False)
     >>> old = torch.tensor([[1.0, 0.0, 0.0, 1.0]])
-    >>> update(old, torch.tensor([-1.0]), torch.tensor([9.0]), EPS, leash)[0, [GAMMA, STEP]]
+    >>> update(old, torch.tensor([-1.0]), torch.tensor([9.0]), None, leash)[0, [GAMMA, STEP]]
     tensor([1.0074, 2.0000])
     """
     gamma, exp_avg, exp_avg_sq, step = old.unbind(1)
     step = step + 1
     slopes = anneal(-slopes if leash.maximize else slopes, leash.k)
-    if isinstance(floor, Tensor):
-        # t = 1 only sets gamma. With a cached deviation, still zero at t = 1, there is no slope anyway
+    if floor is not None:
+        # t = 1 only sets gamma. With a cached deviation, still zero at t = 1, there is no slope anyway;
+        # in low-memory mode the weights may already be away from their anchor
         slopes = torch.where(step > 1, slopes, 0.0)
     gamma, exp_avg, exp_avg_sq = adam_update(
         gamma,
@@ -136,4 +138,5 @@ def update(old: Tensor, slopes: Tensor, largest: Tensor, floor: Any, leash: Leas
         betas=leash.gamma_betas,
         count=leash.gamma_count,
     )
-    return torch.stack([clip(gamma, largest, floor), exp_avg, exp_avg_sq, step], 1)
+    gamma = clip(gamma, largest, EPS if floor is None else floor)
+    return torch.stack([gamma, exp_avg, exp_avg_sq, step], 1)

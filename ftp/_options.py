@@ -1,6 +1,7 @@
 """The rules for every number and word that an optimizer takes: one table, one form of message."""
 
 from collections.abc import Callable
+from numbers import Real
 from typing import Any
 
 from torch import Tensor
@@ -9,7 +10,7 @@ Rule = tuple[Callable[[Any], bool], str]
 
 
 def _number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
+    return isinstance(value, Real) and not isinstance(value, bool)  # NumPy's numbers too
 
 
 def _at_least_zero(value: Any) -> bool:

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from ftp._layers import GAMMA, Leash, update
 from ftp.constraint import row_slopes
-from ftp.projection import EPS, shrink
+from ftp.projection import shrink
 
 LARGEST = 2**16  # elements; beyond this the arithmetic outweighs the kernels
 FEWEST = 4  # layers; below this there is nothing to gain
@@ -38,7 +38,7 @@ class Pack:
     >>> weights = [torch.tensor([[3.0, 1.0]]), torch.tensor([0.5])]
     >>> states = [{"anchor": torch.zeros_like(w), "deviation": torch.zeros_like(w)} for w in weights]
     >>> for state in states:  # gamma = 1 after five steps
-    ...     state.update(row_l1=torch.zeros(1), constraint=torch.tensor([1.0, 0.0, 0.0, 5.0]))
+    ...     state.update(row_l1=torch.zeros(1), gamma_state=torch.tensor([1.0, 0.0, 0.0, 5.0]))
     >>> pack = Pack(weights, states)
     >>> pack.grads = [torch.zeros_like(w) for w in weights]
     >>> pack.before(leash)
@@ -59,14 +59,16 @@ class Pack:
         self.anchor = _pack("anchor", states)
         self.norms = _pack("row_l1", states)
         self.deviation = torch.empty_like(self.anchor) if self.low_memory else _pack("deviation", states)
-        self.constraint = torch.stack([state["constraint"] for state in states])  # (layers, 4)
-        for state, view in zip(states, self.constraint.unbind(), strict=True):
-            state["constraint"] = view
-        self.floor: Any = torch.stack([state["floor"] for state in states]) if self.low_memory else EPS
+        self.gamma_state = torch.stack([state["gamma_state"] for state in states])  # (layers, 4)
+        for state, view in zip(states, self.gamma_state.unbind(), strict=True):
+            state["gamma_state"] = view
+        self.floor = torch.stack([state["floor"] for state in states]) if self.low_memory else None
 
         device = self.anchor.device
         self.layer_rows = torch.tensor([rows[i] for i in self.order], device=device)
-        self.layer_of_row = torch.arange(len(rows), device=device).repeat_interleave(self.layer_rows)
+        self.layer_of_row = torch.arange(len(rows), device=device).repeat_interleave(
+            self.layer_rows, output_size=sum(rows)
+        )
 
         # scratch: W, the element products of Eq. 4 and the element distances, and their sums over rows
         self.weight = torch.empty_like(self.anchor)
@@ -112,8 +114,8 @@ class Pack:
             torch.sum(block, 2, out=sums)
         dots, norms = self.sums
         largest = torch.segment_reduce(norms, "max", lengths=self.layer_rows, unsafe=True)
-        constraint = update(self.constraint, self._slopes(dots, leash), largest, self.floor, leash)
-        self.constraint.copy_(constraint)
+        slopes = self._slopes(dots, leash)
+        self.gamma_state.copy_(update(self.gamma_state, slopes, largest, self.floor, leash))
         self.norms.copy_(norms)
         shrink(norms, self._gamma_of_rows(), out=self.factor)
         for anchor, weight, factor in self.pull_blocks:
@@ -129,7 +131,7 @@ class Pack:
         return torch.segment_reduce(slopes, "sum", lengths=self.layer_rows, unsafe=True)
 
     def _gamma_of_rows(self) -> Tensor:
-        return self.constraint[:, GAMMA].index_select(0, self.layer_of_row)
+        return self.gamma_state[:, GAMMA].index_select(0, self.layer_of_row)
 
     def _measure(self) -> None:
         """deviation = W - W0, with W in the scratch vector."""

@@ -5,7 +5,8 @@ Everything a parameter needs lives in `optimizer.state[param]`, made when the pa
     anchor       W0
     deviation    W~_{t-1} - W0 (not with low_memory)
     row_l1       the row norms of that deviation
-    constraint   gamma, its two Adam moments, and t; float32 or better
+    gamma_state  gamma, its two Adam moments, and t; float32 or better
+    floor        the shortest leash (only with low_memory)
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -24,6 +25,8 @@ from ftp._packed import Pack
 from ftp._plan import LEASH_KEYS, Plan
 from ftp._state import KEPT_WIDE, appendix_layout, check_state, leash_state, unpack
 from ftp.projection import mars_norm
+
+MOST_PACKS = 8  # times that a group is packed again because other parameters have gradients
 
 
 class LayerReport(NamedTuple):
@@ -58,7 +61,10 @@ class Projected(Optimizer):
             )
         defaults["exclude_set"] = anchors.check_patterns(defaults["exclude_set"])
         # `add_param_group` runs inside the next line and needs the anchors only then
-        self._given_anchors = given_anchors and {anchors.plain_name(name): w for name, w in given_anchors.items()}
+        if given_anchors is not None:
+            anchors.check_unique(given_anchors, ())
+            given_anchors = {anchors.plain_name(name): weight for name, weight in given_anchors.items()}
+        self._given_anchors = given_anchors
         super().__init__(params, defaults)
         del self._given_anchors
         inherited = [group for group in self.param_groups if group["exclude_set"] is defaults["exclude_set"]]
@@ -86,11 +92,9 @@ class Projected(Optimizer):
             group["exclude_set"] = anchors.check_patterns(group["exclude_set"])
         given = appendix_layout(group)
         check_group(group)
-        params = group["params"]
-        entries = [params] if isinstance(params, Tensor) else list(params)
+        entries = group["params"]
         names = [entry[0] for entry in entries if isinstance(entry, tuple)]
         tensors = [entry[1] if isinstance(entry, tuple) else entry for entry in entries]
-        group["params"] = entries
         anchors.check_unique(names, [name for g in self.param_groups for name in g.get("param_names", ())])
         if own_patterns:
             anchors.check_matched(group["exclude_set"], names)
@@ -101,9 +105,10 @@ class Projected(Optimizer):
             raise ValueError('anchors= and the groups\' "pre" both give anchors; keep one of them')
         if anchor_dict is not None and not names:
             raise ValueError("anchors= needs names to match: pass model.named_parameters() as the parameters")
+        free = {name for pattern in group["exclude_set"] for name in anchors.matched(pattern, labels)}
         found: list[Tensor | None] = []  # the anchor of each parameter, None where it is free
         for i, (label, tensor) in enumerate(zip(labels, tensors, strict=True)):
-            if not isinstance(tensor, Tensor) or anchors.matches(label, group["exclude_set"]) or tensor.numel() == 0:
+            if not isinstance(tensor, Tensor) or anchors.plain_name(label) in free or tensor.numel() == 0:
                 found.append(None)
                 continue
             anchors.check_parameter(label, tensor)
@@ -135,17 +140,17 @@ class Projected(Optimizer):
         """
         params.extend([param for param in group["params"] if param.grad is not None])
         grads.extend([param.grad for param in params])  # type: ignore[misc]
-        if any(grad.is_sparse for grad in grads):
-            raise RuntimeError(
-                "a gradient is sparse; the projection needs dense rows: "
-                "build the embedding with sparse=False, or train it with another optimizer"
-            )
         states = [self.state[param] for param in params]
         if len(columns) == len(self._base_keys) + len(LEASH_KEYS):
             for state in states:
                 unpack(state)
         for key, column in zip((*self._base_keys, *LEASH_KEYS), columns, strict=False):
             column.extend([state.get(key) for state in states])
+        if any([grad.is_sparse and "anchor" in state for grad, state in zip(grads, states, strict=True)]):  # noqa: C419
+            raise RuntimeError(
+                "a gradient is sparse; the projection needs dense rows: "
+                "build the embedding with sparse=False, or put its name into exclude_set"
+            )
 
     @overload
     def step(self, closure: None = None) -> None: ...
@@ -169,40 +174,47 @@ class Projected(Optimizer):
         if closure is not None:
             with torch.enable_grad():
                 loss = closure()
-        for index, group in enumerate(self.param_groups):
+        keys = LEASH_KEYS if torch.compiler.is_compiling() else LEASH_KEYS[:1]
+        work = []
+        for index, group in enumerate(self.param_groups):  # gather first: what is refused has changed nothing
             params: list[Tensor] = []
             grads: list[Tensor] = []
             base: list[list[Any]] = [[] for _ in self._base_keys]
-            leash: list[list[Any]] = [[] for _ in (LEASH_KEYS if torch.compiler.is_compiling() else LEASH_KEYS[:1])]
-            self._init_group(group, params, grads, *base, *leash)
-            options = Leash(*(group[name] for name in Leash._fields))
-            parts = self._parts(index, params, grads, leash)
+            columns: list[list[Any]] = [[] for _ in keys]
+            self._init_group(group, params, grads, *base, *columns)
+            work.append((group, params, grads, base, self._parts(index, params, grads, columns)))
+        for group, params, grads, base, parts in work:
+            leash = Leash(*(group[name] for name in Leash._fields))
             for part in parts:
-                part.before(options)  # Eq. 4 needs g_t and W_{t-1}: torch's base rules may overwrite both
+                part.before(leash)  # Eq. 4 needs g_t and W_{t-1}: torch's base rules may overwrite both
             self._base_rule(group, params, grads, *base)  # UGD, Eq. 1
             for part in parts:
-                part.after(options)  # ProjUpdate and Projection
+                part.after(leash)  # ProjUpdate and Projection
         return loss
 
     def _parts(
-        self, index: int, params: list[Tensor], grads: list[Tensor], leash: list[list[Any]]
+        self, index: int, params: list[Tensor], grads: list[Tensor], columns: list[list[Any]]
     ) -> Sequence[Layers | Pack]:
         """The leashed layers of group `index`, laid out for the step."""
-        leashed = [i for i, constraint in enumerate(leash[0]) if constraint is not None]
+        leashed = [i for i, gamma_state in enumerate(columns[0]) if gamma_state is not None]
         if not leashed:
             return ()
         if torch.compiler.is_compiling():  # a compiler makes few kernels by itself
             kinds: dict[Any, list[int]] = {}
             for i in leashed:
                 kinds.setdefault((params[i].device, params[i].dtype), []).append(i)
-            chosen: Any = [[[c[i] for i in indices] for c in (params, grads, *leash)] for indices in kinds.values()]
-            return [Layers(*columns) for columns in chosen]
-        plans: dict[int, Plan] = self.__dict__.setdefault("_plans", {})
-        if index not in plans or not plans[index].holds(params, leash[0]):
-            plans[index] = Plan(
-                params, [self.state[param] for param in params], self.param_groups[index]["per_element"]
-            )
-        return plans[index].parts(grads)
+            chosen: Any = [[[c[i] for i in indices] for c in (params, grads, *columns)] for indices in kinds.values()]
+            return [Layers(*fields) for fields in chosen]
+        plans: dict[int, tuple[Plan, int]] = self.__dict__.setdefault("_plans", {})
+        plan, made = plans.get(index, (None, 0))
+        if plan is None or not plan.holds(params, columns[0]):
+            for param in self.param_groups[index]["params"]:
+                unpack(self.state[param])  # a layer that drops out must not hold on to the others' memory
+            # gradients that come and go would mean packing again and again: then better not at all
+            states = [self.state[param] for param in params]
+            plan = Plan(params, states, self.param_groups[index]["per_element"], may_pack=made < MOST_PACKS)
+            plans[index] = plan, made + 1
+        return plan.parts(grads)
 
     def _leashed(self) -> Iterator[tuple[str, Tensor, dict[str, Any], dict[str, Any]]]:
         index = 0
@@ -222,8 +234,8 @@ class Projected(Optimizer):
         >>> {name: f"{gamma:.0e}" for name, gamma in optimizer.constraints().items()}
         {'weight': '1e-08', 'bias': '1e-08'}
         """
-        rows = [(name, state["constraint"][GAMMA]) for name, _, state, _ in self._leashed()]
-        values = torch.stack([gamma.double().cpu() for _, gamma in rows]).tolist() if rows else []
+        rows = [(name, state["gamma_state"][GAMMA]) for name, _, state, _ in self._leashed()]
+        values = torch.stack([gamma.cpu().double() for _, gamma in rows]).tolist() if rows else []
         return {name: value for (name, _), value in zip(rows, values, strict=True)}
 
     @torch.no_grad()
@@ -238,11 +250,11 @@ class Projected(Optimizer):
         """
         found = {}
         for name, param, state, group in self._leashed():
-            gamma = state["constraint"][GAMMA]
+            gamma = state["gamma_state"][GAMMA]
             distance = mars_norm(_sharded.whole(param) - _sharded.whole(state["anchor"]), group["per_element"])
             norms = _sharded.whole(state["row_l1"])
-            pulled = (norms > gamma).double().mean()
-            length, farthest, share = torch.stack([gamma.double(), distance.double(), pulled]).tolist()
+            pulled = (norms > gamma).to(gamma.dtype).mean()
+            length, farthest, share = torch.stack([gamma, distance, pulled]).tolist()
             found[name] = LayerReport(length, farthest, share, norms.numel())
         return found
 
@@ -267,7 +279,7 @@ class Projected(Optimizer):
             state.update(leash_state(param, param, group))
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Resume exactly; anchors and constraints come from the checkpoint.
+        """Resume exactly; anchors and constraints come from the checkpoint, which is copied.
 
         torch casts every float of the state to the weights' dtype, which would round a float32 gamma
         to bfloat16: the narrow values are replaced by the saved ones.
@@ -283,7 +295,7 @@ class Projected(Optimizer):
         saved: dict[str, Any] = {}
 
         def last_word(_: Optimizer, final: dict[str, Any]) -> None:
-            check_state(final)  # before torch changes anything
+            check_state(final, self.param_groups, self.state)  # before torch changes anything
             saved.update(final)
 
         handle = self.register_load_state_dict_pre_hook(last_word)
@@ -291,10 +303,11 @@ class Projected(Optimizer):
             super().load_state_dict(state_dict)
         finally:
             handle.remove()
+        self.__dict__.pop("_plans", None)
         ids = chain.from_iterable(group["params"] for group in saved["param_groups"])
         params = chain.from_iterable(group["params"] for group in self.param_groups)
         for key, param in zip(ids, params, strict=True):
-            for name in KEPT_WIDE:
-                value = saved["state"].get(key, {}).get(name)
-                if value is not None:
-                    self.state[param][name] = value.detach().clone().to(param.device)
+            state = self.state[param]
+            state.update({name: saved["state"][key][name].to(param.device) for name in KEPT_WIDE if name in state})
+            # torch lets the state share its memory with the state dict; a step would write into both
+            self.state[param] = {name: v.clone() if isinstance(v, Tensor) else v for name, v in state.items()}

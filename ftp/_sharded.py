@@ -40,6 +40,20 @@ def whole(tensor: Tensor) -> Tensor:
     return tensor.full_tensor() if is_sharded(tensor) else tensor  # type: ignore[attr-defined]
 
 
+def placed_like(param: Tensor, value: Tensor) -> Tensor:
+    """A full tensor cut as the parameter is, when the parameter is a DTensor; every rank must hold the same value.
+
+    >>> placed_like(torch.zeros(2), torch.ones(2))
+    tensor([1., 1.])
+    """
+    if not is_sharded(param) or is_sharded(value):
+        return value
+    from torch.distributed.tensor import distribute_tensor
+
+    local_value = value.to(device=param.device, dtype=param.dtype)
+    return distribute_tensor(local_value, param.device_mesh, param.placements, src_data_rank=None)  # type: ignore[attr-defined]
+
+
 def check_placements(name: str, param: Tensor) -> None:
     """Rows must stay whole: a DTensor may be replicated or cut along dimension 0 only.
 

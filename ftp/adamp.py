@@ -25,7 +25,7 @@ class AdamP(Projected):
 
     Arguments as in `torch.optim.AdamW`; the leash's as in `ftp.SGDP`.
 
-    Differs from torch.optim.AdamW: `differentiable` is not offered; with `fused=True` a GradScaler
+    Differs from torch.optim.AdamW: `differentiable` and tensor betas are not offered; with `fused=True` a GradScaler
     unscales before the step instead of inside it. Without `fused` torch keeps Adam's step count on
     the CPU and reads it there; nothing is read from the device.
     Differs from the paper: see `ftp.projection` and `ftp.constraint`.
@@ -56,9 +56,8 @@ class AdamP(Projected):
         per_element: bool = False,
         low_memory: bool = False,
     ) -> None:
-        options = dict(locals())
-        for name in ("self", "params", "anchors", "__class__"):
-            options.pop(name)
+        # every argument but these is an option that a group may set for itself
+        options = {key: v for key, v in locals().items() if key not in ("self", "params", "anchors", "__class__")}
         super().__init__(params, options, anchors)
 
     def _base_state(self, param: Tensor, group: dict[str, Any]) -> dict[str, Any]:
@@ -83,6 +82,7 @@ class AdamP(Projected):
             foreach=group["foreach"],
             capturable=group["capturable"],
             fused=group["fused"],
+            has_complex=any(torch.is_complex(param) for param in params),
             amsgrad=group["amsgrad"],
             beta1=beta1,
             beta2=beta2,

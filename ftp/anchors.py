@@ -51,13 +51,16 @@ def check_patterns(exclude_set: object) -> tuple[str, ...]:
     return tuple(sorted(set(patterns)))
 
 
-def matches(name: str, patterns: Sequence[str]) -> bool:
-    """Whether a parameter's name is one of the names, or fits one of the glob patterns.
+def matched(pattern: str, names: Iterable[str]) -> set[str]:
+    """The plain names that a name or a glob pattern stands for; a name that is there stands for itself only.
 
-    >>> matches("module.head.weight", ["head.*"]), matches("ahead.weight", ["head.*"])
-    (True, False)
+    >>> sorted(matched("head.*", ["module.head.weight", "head.bias", "ahead.weight"]))
+    ['head.bias', 'head.weight']
+    >>> matched("a[0]", ["a[0]", "a0"])
+    {'a[0]'}
     """
-    return any(fnmatchcase(plain_name(name), plain_name(pattern)) for pattern in patterns)
+    wanted, known = plain_name(pattern), {plain_name(name) for name in names}
+    return {wanted} if wanted in known else {name for name in known if fnmatchcase(name, wanted)}
 
 
 def check_unique(names: Iterable[str], taken: Iterable[str]) -> None:
@@ -81,7 +84,7 @@ def check_matched(patterns: Sequence[str], names: Sequence[str]) -> None:
     >>> check_matched(["head.*"], ["head.weight", "body.weight"])
     """
     for pattern in patterns:
-        if not any(matches(name, [pattern]) for name in names):
+        if not matched(pattern, names):
             raise ValueError(f"exclude_set has {pattern!r}, which matches no parameter; {nearest(pattern, names)}")
 
 
@@ -93,7 +96,7 @@ def nearest(wanted: str, names: Iterable[str]) -> str:
     """
     known = [plain_name(name) for name in names]
     if not known:
-        return "the parameters have no names: pass model.named_parameters()"
+        return "there is no name to compare it with: pass model.named_parameters()"
     close = difflib.get_close_matches(plain_name(wanted), known, n=3, cutoff=0.3) or known[:3]
     return f"the nearest names are {', '.join(close)}"
 
@@ -145,7 +148,10 @@ def check_parameter(name: str, param: Tensor) -> None:
             "and optimize torch.view_as_real of it if it must be on the leash"
         )
     if not param.is_floating_point():
-        raise TypeError(f"{name!r} is of dtype {param.dtype}; only real floating point parameters can be trained")
+        raise TypeError(
+            f"{name!r} is of dtype {param.dtype}; only real floating point parameters can be trained: "
+            "leave it out of the optimizer, or put the name into exclude_set"
+        )
     if getattr(param, "_is_flat_param", False) or getattr(param, "_fsdp_flattened", False):
         raise TypeError(
             f"{name!r} is a flat parameter of FSDP1, which mixes the rows of many layers; "

@@ -90,8 +90,8 @@ def row_slopes(dots: Tensor, norms: Tensor, gamma: Tensor | float | None, rows: 
 def anneal(gradient: Tensor, k: float = 1.0) -> Tensor:
     """Positive gradient annealing, Eq. 5: what would shorten the leash counts only k times.
 
-    k=1 changes nothing; k=0 never shortens. Not-a-number counts as zero and huge values are cut,
-    so that one bad batch cannot poison the constraint.
+    k=1 changes nothing; k=0 never shortens. Not-a-number counts as zero and huge values are cut, so
+    that gamma stays a number. A huge finite slope still slows gamma down for long, through Adam's memory.
 
     >>> anneal(torch.tensor([2.0, -2.0]), k=0.5)
     tensor([ 1., -2.])

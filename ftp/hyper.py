@@ -5,7 +5,8 @@ so the rate grows; if they point against each other, it was too long. Beside Eq.
 the step what gamma is to the leash, one number learned from a gradient that is there anyway.
 
 Differs from the paper: its Eq. 7 calls the rate of the rate kappa; kappa is also the annealing factor
-of Eq. 5, so here it is `hyper_lr`. The rate is kept >= 0: a negative one would climb.
+of Eq. 5, so here it is `hyper_lr`. The rate is kept >= 0, as a negative one would
+climb, and a gradient that is not finite does not reach it.
 """
 
 from collections.abc import Callable
@@ -56,7 +57,8 @@ class HyperSGD(Optimizer):
         >>> [round(float(group["lr"]), 3) for group in optimizer.param_groups]
         [0.1, 0.2]
         """
-        check_group({**self.defaults, **param_group})
+        if isinstance(param_group, dict):
+            check_group({**self.defaults, **param_group})
         super().add_param_group(param_group)
         group = self.param_groups[-1]
         if group["params"]:
@@ -86,10 +88,12 @@ class HyperSGD(Optimizer):
                 loss = closure()
         for group in self.param_groups:
             params = [param for param in group["params"] if param.grad is not None]
+            if params and not isinstance(group["lr"], Tensor):  # somebody set a number
+                group["lr"] = torch.tensor(group["lr"], dtype=wide(params[0].dtype), device=params[0].device)
             known = [param for param in params if "previous_grad" in self.state[param]]
             if known:
                 previous = [self.state[param]["previous_grad"] for param in known]
-                slope = hyper_gradient([param.grad for param in known], previous)
+                slope = hyper_gradient([param.grad for param in known], previous).nan_to_num(0.0, 0.0, 0.0)
                 group["lr"].sub_(group["hyper_lr"] * slope).clamp_(min=0)  # Eq. 7
             for param in params:
                 param.sub_(group["lr"].to(param.dtype) * param.grad)  # Eq. 6 and 8

@@ -43,8 +43,9 @@ SLOPES: dict[type[nn.Module], float] = {
 def layer_bound(layer: nn.Module) -> float:
     """The Lipschitz constant of one layer in the max norm (in evaluation mode).
 
-    Exact for `Linear` and the activations. For a convolution it is exact as soon as one output sees
-    no padding, and an upper bound otherwise; `conv_matrix` gives the exact one.
+    Exact for `Linear`, and for activations but for the rounding of `SLOPES`. For a convolution it is
+    exact as soon as one output sees no padding, and an upper bound otherwise; `conv_matrix` gives the
+    exact one.
 
     >>> linear = nn.Linear(2, 2)
     >>> _ = linear.weight.data.copy_(torch.tensor([[3.0, -4.0], [1.0, 0.0]]))
@@ -57,6 +58,9 @@ def layer_bound(layer: nn.Module) -> float:
         scale = (layer.running_var + layer.eps).rsqrt()
         gain = scale if layer.weight is None else layer.weight.detach() * scale
         return float(gain.abs().max())
+    if isinstance(layer, nn.AvgPool2d) and layer.divisor_override is not None:
+        height, width = (layer.kernel_size,) * 2 if isinstance(layer.kernel_size, int) else layer.kernel_size
+        return height * width / abs(layer.divisor_override)
     if isinstance(layer, nn.LeakyReLU):
         return max(1.0, abs(layer.negative_slope))
     if isinstance(layer, nn.ELU):

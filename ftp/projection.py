@@ -1,8 +1,8 @@
 """Projection: pull a layer back until its leash is long enough.
 
 The picture: the anchor W0 is a post, gamma is the length of a leash. A row of the layer that
-strayed farther than gamma is pulled straight back along its own direction; a row within reach is
-left alone, bit for bit.
+strayed farther than gamma is pulled straight back along its own direction; a row that is within reach
+by more than 1e-8 is left alone, bit for bit.
 
 Differs from the paper: Eq. 2 prints no `min`; Eq. 10 has it, and so has the authors' code. The
 authors divide by `l1 + 1e-8`, which keeps a row at the anchor from dividing by zero; so do we.
@@ -58,7 +58,7 @@ def mars_norm(tensor: Tensor, per_element: bool = False) -> Tensor:
 
 
 def shrink(norms: Tensor, gamma: Tensor | float, out: Tensor | None = None) -> Tensor:
-    """The factor of Eq. 10 for each row: min(1, gamma / l1).
+    """The factor of Eq. 10 for each row: min(1, gamma / (l1 + 1e-8)).
 
     >>> shrink(torch.tensor([4.0, 0.5]), 1.0)
     tensor([0.2500, 1.0000])
@@ -82,6 +82,11 @@ def project_mars(unconstrained: Tensor, anchor: Tensor, gamma: Tensor | float, p
         raise ValueError(
             f"unconstrained has shape {tuple(unconstrained.shape)} and anchor {tuple(anchor.shape)}; "
             "a layer and its anchor must have the same shape"
+        )
+    if unconstrained.dtype != anchor.dtype or not anchor.is_floating_point():
+        raise ValueError(
+            f"unconstrained is {unconstrained.dtype} and anchor {anchor.dtype}; "
+            "a layer and its anchor must have the same real floating point dtype"
         )
     if not isinstance(gamma, Tensor) and not gamma >= 0:
         raise ValueError(f"gamma is {gamma}; a constraint is a length, so give a number >= 0")

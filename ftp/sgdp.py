@@ -26,9 +26,10 @@ class SGDP(Projected):
     Arguments as in `torch.optim.SGD`, and
     params: `model.named_parameters()`, or groups; a group may also be laid out as in the paper's
         Appendix 8.7, with the keys "params", "pre" (the anchors) and "name"
-    k: kappa of Eq. 5, 0 to 1; less than 1 lets the leash grow more easily
+    k: kappa of Eq. 5, 0 to 1; the smaller, the less a leash is ever shortened
     exclude_set: names or glob patterns of parameters without a leash, such as {"head.*"}
-    anchors: a state dict with W0; by default W0 is the weights of this moment
+    anchors: a state dict with W0; by default W0 is the weights of this moment. A group that is added
+        later is anchored where it is then
     gamma_lr, gamma_betas: mu and the betas of Alg. 2
     gamma_rows: "all" rows count in Eq. 4, as the authors do it, or only those "outside" their leash
     gamma_count: Adam's t counts "steps", as the authors do it, or "updates"
@@ -65,9 +66,8 @@ class SGDP(Projected):
         per_element: bool = False,
         low_memory: bool = False,
     ) -> None:
-        options = dict(locals())
-        for name in ("self", "params", "anchors", "__class__"):
-            options.pop(name)
+        # every argument but these is an option that a group may set for itself
+        options = {key: v for key, v in locals().items() if key not in ("self", "params", "anchors", "__class__")}
         super().__init__(params, options, anchors)
 
     def _base_state(self, param: Tensor, group: dict[str, Any]) -> dict[str, Any]:
@@ -99,6 +99,7 @@ class SGDP(Projected):
                 params,
                 grads,
                 momentum if group["momentum"] != 0 else [],
+                has_sparse_grad=any(grad.is_sparse for grad in grads),
                 foreach=group["foreach"],
                 fused=group["fused"],
                 weight_decay=group["weight_decay"],

@@ -26,6 +26,8 @@ class SlowLayer:
     amsgrad: bool = False
     mu: float = 1e-2
     gamma_betas: tuple[float, float] = (0.9, 0.999)
+    rows: str = "all"
+    count: str = "steps"
     t: int = 0
     gamma: float = 0.0
     m: float = 0.0
@@ -52,6 +54,8 @@ class SlowLayer:
             slope = 0.0
             for grow, drow in zip(grad, self.previous, strict=True):
                 length = sum(abs(d) for d in drow) + 1e-8
+                if self.rows == "outside" and length - 1e-8 <= self.gamma:
+                    continue  # within reach: this row does not depend on gamma
                 slope += sum(g * d for g, d in zip(grow, drow, strict=True)) / length
             if slope > 0:
                 slope *= self.k
@@ -66,7 +70,8 @@ class SlowLayer:
         b1, b2 = self.gamma_betas
         self.m = b1 * self.m + (1 - b1) * slope
         self.v = b2 * self.v + (1 - b2) * slope * slope
-        m_hat, v_hat = self.m / (1 - b1**self.t), self.v / (1 - b2**self.t)
+        t = self.t if self.count == "steps" else self.t - 1
+        m_hat, v_hat = self.m / (1 - b1**t), self.v / (1 - b2**t)
         return self.gamma - self.mu * m_hat / (math.sqrt(v_hat) + 1e-8)
 
     def base(self, i: int, j: int, w: float, g: float) -> float:

@@ -23,6 +23,7 @@ CASES: dict[str, Any] = {
     "low_memory": lambda p: SGDP(p, lr=0.05, momentum=0.9, low_memory=True),
     "per_element": lambda p: SGDP(p, lr=0.05, per_element=True, gamma_rows="outside"),
     "ddp": lambda p: AdamP(p, lr=0.01, exclude_set={"head.*"}),
+    "anchors": lambda p: SGDP(p, lr=0.05, anchors=moved()),
     "replicated": lambda p: SGDP(p, lr=0.05, momentum=0.9),
 }
 
@@ -42,6 +43,13 @@ class Net(nn.Module):
 def net() -> Net:
     torch.manual_seed(0)
     return Net().double()
+
+
+def moved() -> dict[str, Tensor]:
+    """A full state dict, as a checkpoint of the pre-trained model would give it."""
+    generator = torch.Generator().manual_seed(5)
+    state = net().state_dict()
+    return {k: v + 0.1 * torch.randn(v.shape, generator=generator, dtype=v.dtype) for k, v in state.items()}
 
 
 def train(model: nn.Module, optimizer: torch.optim.Optimizer, steps: int, seed: int) -> None:

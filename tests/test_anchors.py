@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from ftp import SGDP
-from ftp.anchors import matches, plain_name
+from ftp.anchors import matched, plain_name
 
 
 class Small(nn.Module):
@@ -38,12 +38,16 @@ def test_wrapped_models() -> None:
 
 
 def test_patterns_match_whole_names() -> None:
-    assert matches("a.b.weight", ["a.*"])
-    assert matches("a.b.weight", ["*.weight"])
-    assert not matches("a.b.weight", ["b.*"])
-    assert not matches("A.weight", ["a.*"])
+    assert matched("a.*", ["a.b.weight", "b.a.weight", "A.weight"]) == {"a.b.weight"}
+    assert matched("*.weight", ["module.a.weight", "a.bias"]) == {"a.weight"}
     assert plain_name("module.module.x") == "x"
     assert plain_name("my.module.x") == "my.module.x"
+
+
+def test_a_name_with_brackets_is_that_name() -> None:
+    params = [(name, nn.Parameter(torch.zeros(2))) for name in ("a[0]", "a0", "a1")]
+    assert list(SGDP(params, exclude_set={"a[0]"}).constraints()) == ["a0", "a1"]
+    assert list(SGDP(params, exclude_set={"a[01]"}).constraints()) == ["a[0]"]
 
 
 APPENDIX = """

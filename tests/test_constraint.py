@@ -129,16 +129,18 @@ NUMBERS = st.sampled_from([0.0, 1.0, -1.0, 1e-30, -1e-8, 1e8, -1e20, 3e38, float
     st.sampled_from([SGDP, AdamP]),
     st.booleans(),
     st.sampled_from([1, 5]),
+    st.sampled_from([{}, {"gamma_rows": "outside"}, {"per_element": True, "gamma_count": "updates"}]),
+    st.sampled_from([torch.float32, torch.float64, torch.bfloat16]),
 )
 def test_gamma_stays_in_its_range_whatever_happens(
-    feeds: list[list[float]], k: float, build: type, low_memory: bool, count: int
+    feeds: list[list[float]], k: float, build: type, low_memory: bool, count: int, more: dict, dtype: torch.dtype
 ) -> None:
-    params = [nn.Parameter(torch.tensor([[0.5, -1.0, 2.0], [0.0, 0.0, 1e-3]])) for _ in range(count)]
-    optimizer = build(params, lr=0.1, k=k, low_memory=low_memory)
-    shortest = torch.tensor(1e-8).item()
+    params = [nn.Parameter(torch.tensor([[0.5, -1.0, 2.0], [0.0, 0.0, 1e-3]]).to(dtype)) for _ in range(count)]
+    optimizer = build(params, lr=0.1, k=k, low_memory=low_memory, **more)
+    shortest = min(torch.tensor(1e-8).item(), 1e-8)
     for feed in feeds:
         for param in params:
-            param.grad = torch.tensor(feed).view(2, 3)
+            param.grad = torch.tensor(feed).view(2, 3).to(dtype)
         before = optimizer.constraints()
         optimizer.step()
         for (name, gamma), param in zip(optimizer.constraints().items(), params, strict=True):

@@ -3,11 +3,12 @@
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
 
-from ftp import SGDP, AdamP, HyperSGD
+from ftp import SGDP, AdamP, HyperSGD, project_mars
 from ftp._options import RULES
 
 
@@ -142,7 +143,7 @@ SENTENCES: list[tuple[Callable[[], Any], type[Exception], str]] = [
         lambda: SGDP(model().parameters(), exclude_set={"head.*"}),
         ValueError,
         "exclude_set has 'head.*', which matches no parameter; "
-        "the parameters have no names: pass model.named_parameters()",
+        "there is no name to compare it with: pass model.named_parameters()",
     ),
     (
         lambda: sgdp().add_param_group({"params": [("late.w", nn.Parameter(W))], "exclude_set": {"later.*"}}),
@@ -212,7 +213,8 @@ SENTENCES: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (
         lambda: SGDP([nn.Parameter(torch.zeros(2, dtype=torch.int32), requires_grad=False)]),
         TypeError,
-        "'param.0' is of dtype torch.int32; only real floating point parameters can be trained",
+        "'param.0' is of dtype torch.int32; only real floating point parameters can be trained: "
+        "leave it out of the optimizer, or put the name into exclude_set",
     ),
     *[
         (
@@ -252,6 +254,71 @@ SENTENCES: list[tuple[Callable[[], Any], type[Exception], str]] = [
         'a parameter group is 3; it must be a dict with the key "params": '
         'write {"params": module.named_parameters(), "lr": 1e-3}',
     ),
+    (
+        lambda: SGDP([("a", nn.Parameter(W)), nn.Parameter(W)]),
+        ValueError,
+        "1 of 2 parameters of a group have a name; name all of them or none: pass model.named_parameters()",
+    ),
+    (
+        lambda: SGDP([{"params": {nn.Parameter(W)}}]),
+        TypeError,
+        "a group's params are a set, which has no order; give a list or model.named_parameters()",
+    ),
+    (
+        lambda: sgdp(anchors={}),
+        ValueError,
+        "anchors has no entry for 'body.weight'; there is no name to compare it with: "
+        "pass model.named_parameters(); give its pre-trained weight, or put the name into exclude_set",
+    ),
+    (
+        lambda: sgdp(anchors={"a": W, "module.a": W}),
+        ValueError,
+        "two parameters are called 'a'; constraints are kept by name: give each model its own prefix, "
+        'as in [("encoder." + n, p) for n, p in encoder.named_parameters()]',
+    ),
+    (
+        lambda: sgdp().load_state_dict(adamp().state_dict()),
+        ValueError,
+        "the state dict has no dampening, momentum, nesterov; it was saved by the other base rule: "
+        "SGDP and AdamP load only what they saved themselves",
+    ),
+    (
+        lambda: sgdp().load_state_dict(sgdp(exclude_set={"head.bias"}).state_dict()),
+        ValueError,
+        "'head.bias' is off the leash in the state dict and on it here; use the exclude_set that it was saved with",
+    ),
+    (
+        lambda: sgdp(exclude_set={"body.bias"}).load_state_dict(sgdp().state_dict()),
+        ValueError,
+        "'body.bias' is on the leash in the state dict and off it here; use the exclude_set that it was saved with",
+    ),
+    (
+        lambda: SGDP([("p", nn.Parameter(W)), ("q", nn.Parameter(W))]).load_state_dict(
+            SGDP([("q", nn.Parameter(W)), ("p", nn.Parameter(W))]).state_dict()
+        ),
+        ValueError,
+        "the state dict has 'q' where this optimizer has 'p'; "
+        "give the parameters in the order in which they were saved",
+    ),
+    (
+        lambda: SGDP([("p", nn.Parameter(W))]).load_state_dict(
+            SGDP([("p", nn.Parameter(torch.zeros(5)))]).state_dict()
+        ),
+        ValueError,
+        "the anchor of 'p' in the state dict has shape (5,) but the parameter has (2, 3); "
+        "load a checkpoint of this model",
+    ),
+    (
+        lambda: project_mars(W, W.double(), 1.0),
+        ValueError,
+        "unconstrained is torch.float32 and anchor torch.float64; "
+        "a layer and its anchor must have the same real floating point dtype",
+    ),
+    (
+        lambda: project_mars(W, torch.zeros(3, 2), 1.0),
+        ValueError,
+        "unconstrained has shape (2, 3) and anchor (3, 2); a layer and its anchor must have the same shape",
+    ),
     (lambda: SGDP([]), ValueError, "optimizer got an empty parameter list"),
     (
         lambda: SGDP([W, "b"]),
@@ -277,9 +344,31 @@ def test_a_sparse_gradient_is_refused_at_the_first_step() -> None:
         optimizer.step()
     assert str(error.value) == (
         "a gradient is sparse; the projection needs dense rows: "
-        "build the embedding with sparse=False, or train it with another optimizer"
+        "build the embedding with sparse=False, or put its name into exclude_set"
     )
     assert torch.equal(embedding.weight, before)
+
+
+def test_a_sparse_gradient_in_a_later_group_leaves_the_first_group_alone() -> None:
+    first, embedding = nn.Parameter(torch.ones(3)), nn.Embedding(10, 3, sparse=True)
+    optimizer = SGDP([{"params": [first]}, {"params": [embedding.weight]}], lr=0.1)
+    (first.sum() + embedding(torch.tensor([1, 2])).sum()).backward()
+    with pytest.raises(RuntimeError, match="a gradient is sparse"):
+        optimizer.step()
+    assert optimizer.state[first]["gamma_state"][3] == 0
+    assert torch.equal(first, torch.ones(3))
+
+
+def test_a_sparse_gradient_off_the_leash_is_torchs_affair() -> None:
+    ends = []
+    for build in (lambda p: SGDP(p, lr=0.1, exclude_set={"*"}), lambda p: torch.optim.SGD(p, lr=0.1)):
+        torch.manual_seed(0)
+        embedding = nn.Embedding(10, 3, sparse=True)
+        optimizer = build(embedding.named_parameters())
+        embedding(torch.tensor([1, 2])).sum().backward()
+        optimizer.step()
+        ends.append(embedding.weight.detach())
+    assert torch.equal(*ends)
 
 
 def test_a_refused_checkpoint_changes_nothing() -> None:
@@ -298,6 +387,11 @@ def test_a_refused_group_changes_nothing() -> None:
         with pytest.raises((TypeError, ValueError)):
             optimizer.add_param_group({"params": params})
     assert (len(optimizer.param_groups), len(optimizer.state)) == (1, keys)
+
+
+def test_numbers_of_numpy_are_numbers() -> None:
+    optimizer = sgdp(lr=np.float32(0.1), k=np.float64(0.5), momentum=np.float32(0.9))
+    assert optimizer.param_groups[0]["k"] == 0.5
 
 
 def test_excluded_parameters_may_be_what_the_leash_cannot_take() -> None:

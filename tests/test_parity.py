@@ -1,5 +1,6 @@
 """The optimizers against independent truths: the slow loop, torch's own optimizers, the authors' order."""
 
+import math
 from typing import Any
 
 import pytest
@@ -27,42 +28,63 @@ def nested(tensor: Tensor) -> list[list[float]]:
     return [[float(value) for value in row] for row in rows.tolist()]
 
 
-@pytest.mark.parametrize("k", [0.0, 0.5, 1.0])
+LEASHES: dict[str, dict[str, Any]] = {
+    "k = 0": {"k": 0.0},
+    "k = 0.5": {"k": 0.5},
+    "k = 1": {"k": 1.0},
+    "rows outside": {"rows": "outside"},
+    "count updates": {"count": "updates"},
+    "other Adam": {"mu": 3e-3, "gamma_betas": (0.5, 0.9)},
+}
+
+
+@pytest.mark.parametrize("leash", LEASHES)
 @pytest.mark.parametrize("rule", SLOW_RULES)
 @pytest.mark.parametrize("layers", ["packed", "one by one"])
-def test_follows_the_slow_loop(rule: str, k: float, layers: str) -> None:
+def test_follows_the_slow_loop(rule: str, leash: str, layers: str) -> None:
     shapes = SHAPES if layers == "packed" else SHAPES[:3]  # three layers are too few to be packed
     params = [nn.Parameter(torch.randn(shape, dtype=torch.float64)) for shape in shapes]
     options = dict(SLOW_RULES[rule])
     build = {"sgd": SGDP, "adam": AdamP}[options.pop("rule", "sgd")]
-    optimizer = build(params, lr=0.02, k=k, **options)
-    slow = [SlowLayer(nested(p.detach()), k=k, lr=0.02, **SLOW_RULES[rule]) for p in params]
+    names = {"mu": "gamma_lr", "rows": "gamma_rows", "count": "gamma_count"}
+    optimizer = build(params, lr=0.02, **{names.get(key, key): v for key, v in LEASHES[leash].items()}, **options)
+    slow = [SlowLayer(nested(p.detach()), lr=0.02, **LEASHES[leash], **SLOW_RULES[rule]) for p in params]
     batches = [gradients(shape, 200, torch.float64, seed) for seed, shape in enumerate(shapes)]
-    pulled = 0.0
+    pulled = []
     for t in range(200):
         for param, layer, grads in zip(params, slow, batches, strict=True):
             param.grad = grads[t].clone()
             layer.step(nested(grads[t]))
         optimizer.step()
-        pulled += sum(row.boundary for row in optimizer.report().values())
+        if t % 20 == 1:
+            pulled += [row.boundary for row in optimizer.report().values()]
         for param, layer in zip(params, slow, strict=True):
             rows = param.detach().reshape(1, -1) if param.dim() < 2 else param.detach().flatten(1)
             assert (rows - torch.tensor(layer.weight, dtype=torch.float64)).abs().max() < 1e-12
     for gamma, layer in zip(optimizer.constraints().values(), slow, strict=True):
         assert gamma == pytest.approx(layer.gamma, abs=1e-12)
-    assert pulled > 100  # the leashes were tight for much of the time: the comparison means something
+    assert sum(pulled) / len(pulled) > 0.2  # the leashes were tight often enough for this to mean something
 
 
-def authors_sgdp(params: list[Tensor], anchors: list[Tensor], state: dict[int, Any], t: int, lr: float) -> None:
-    """One step in the authors' order of operations, in tensors of the weights' dtype: Nesterov, weight decay."""
+def authors_step(params: list[Tensor], anchors: list[Tensor], state: dict[int, Any], t: int, adam: bool) -> None:
+    """One step in the authors' order of operations, in tensors of the weights' dtype.
+
+    SGD with Nesterov momentum and weight decay, or AdamW; the differences from the paper as in ftp/README.md.
+    """
     for i, (p, pre) in enumerate(zip(params, anchors, strict=True)):
         own = state.setdefault(i, {"m": 0.0, "v": 0.0})
         grad = p.grad
         assert grad is not None
-        d_p = grad.add(p, alpha=5e-4)
-        own["buf"] = d_p.clone() if t == 1 else own["buf"].mul(0.9).add(d_p)
-        d_p = lr * d_p.add(own["buf"], alpha=0.9)
-        c_t = (p - d_p) - pre
+        if adam:
+            own["avg"] = (own["avg"] * 0.9 if t > 1 else 0) + 0.1 * grad
+            own["sq"] = (own["sq"] * 0.999 if t > 1 else 0) + (1 - 0.999) * grad * grad
+            denominator = own["sq"].sqrt() / math.sqrt(1 - 0.999**t) + 1e-8
+            move = 1e-3 / (1 - 0.9**t) * own["avg"] / denominator + 1e-3 * 0.1 * p
+        else:
+            d_p = grad.add(p, alpha=5e-4)
+            own["buf"] = d_p.clone() if t == 1 else own["buf"].mul(0.9).add(d_p)
+            move = 1e-2 * d_p.add(own["buf"], alpha=0.9)
+        c_t = (p - move) - pre
         dims = tuple(range(1, c_t.dim()))
         norms = c_t.abs().sum(dims, keepdim=True) + 1e-8
         if t == 1:
@@ -78,10 +100,13 @@ def authors_sgdp(params: list[Tensor], anchors: list[Tensor], state: dict[int, A
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_follows_the_authors_in_float32(mode: str) -> None:
+@pytest.mark.parametrize("adam", [False, True])
+def test_follows_the_authors_in_float32(adam: bool, mode: str) -> None:
     model = network()
     params = list(model.parameters())
-    optimizer = SGDP(model.named_parameters(), 1e-2, 0.9, weight_decay=5e-4, nesterov=True, **MODES[mode])
+    nesterov = {"lr": 1e-2, "momentum": 0.9, "weight_decay": 5e-4, "nesterov": True}
+    build, options = (AdamP, {"lr": 1e-3, "weight_decay": 0.1}) if adam else (SGDP, nesterov)
+    optimizer = build(model.named_parameters(), **options, **MODES[mode])
     copies = [p.detach().clone().requires_grad_() for p in params]
     anchors = [p.detach().clone() for p in params]
     state: dict[int, Any] = {}
@@ -91,7 +116,7 @@ def test_follows_the_authors_in_float32(mode: str) -> None:
             p.grad, copy.grad = feed[t - 1].clone(), feed[t - 1].clone()
         optimizer.step()
         with torch.no_grad():
-            authors_sgdp(copies, anchors, state, t, 1e-2)
+            authors_step(copies, anchors, state, t, adam)
         worst = max((p - copy).abs().max().item() for p, copy in zip(params, copies, strict=True))
         assert worst < 1e-6, f"step {t}: {worst}"
     assert max(optimizer.constraints().values()) > 0.1
@@ -114,8 +139,8 @@ def test_a_leash_that_is_long_enough_changes_no_bit(rule: Rule) -> None:
     peer = rule.peer(theirs.parameters(), **rule.options)
     for t in range(10):
         for state in optimizer.state.values():
-            state["constraint"][0] = 1e9  # a leash of any length, before every step
-            state["constraint"][3] = 0.0
+            state["gamma_state"][0] = 1e9  # a leash of any length, before every step
+            state["gamma_state"][3] = 0.0
         feeds = [gradients(tuple(p.shape), 1, torch.float32, 100 * t + i)[0] for i, p in enumerate(ours.parameters())]
         for a, b, g in zip(ours.parameters(), theirs.parameters(), feeds, strict=True):
             a.grad, b.grad = g.clone(), g.clone()
@@ -157,3 +182,18 @@ def test_a_base_rule_that_overwrites_gradients_does_not_reach_gamma() -> None:
             optimizer.step()
         gammas.append(list(optimizer.constraints().values()))
     assert gammas[0] == pytest.approx(gammas[1], abs=1e-13)
+
+
+@pytest.mark.parametrize("foreach", [False, True])
+def test_off_the_leash_a_complex_parameter_is_torchs_affair(foreach: bool) -> None:
+    for build, peer in ((SGDP, torch.optim.SGD), (AdamP, torch.optim.AdamW)):
+        ends = []
+        for make, more in ((build, {"exclude_set": {"z"}}), (peer, {})):
+            torch.manual_seed(0)
+            z = nn.Parameter(torch.randn(3, 2, dtype=torch.complex64))
+            optimizer = make([("z", z)], lr=0.1, foreach=foreach, **more)
+            for seed in range(5):
+                z.grad = torch.randn(3, 2, dtype=torch.complex64, generator=torch.Generator().manual_seed(seed))
+                optimizer.step()
+            ends.append(z.detach())
+        assert torch.equal(*ends)

@@ -103,22 +103,49 @@ def test_loading_twice_and_back_in_time(mode: str) -> None:
     assert torch.equal(ends[0], ends[2])
 
 
-def test_a_running_optimizer_does_not_change_what_it_saved() -> None:
-    model = network()
-    optimizer = SGDP(model.named_parameters(), lr=0.05)
+@pytest.mark.parametrize("live", [False, True])
+def test_a_state_dict_is_not_written_to_by_the_optimizer_that_loaded_it(live: bool) -> None:
+    model, other = network(), network()
+    optimizer = SGDP(model.named_parameters(), lr=0.05, momentum=0.9)
     train(model, optimizer, 3)
-    saved = copy.deepcopy(optimizer.state_dict())
-    train(model, optimizer, 3)
-    assert not torch.equal(saved["state"][0]["constraint"], optimizer.state_dict()["state"][0]["constraint"])
+    given = optimizer.state_dict() if live else copy.deepcopy(optimizer.state_dict())
+    before = copy.deepcopy(given)
+    again = SGDP(other.named_parameters(), lr=0.05, momentum=0.9)
+    again.load_state_dict(given)
+    train(other, again, 3)
+    for key, state in before["state"].items():
+        for name, value in state.items():
+            assert torch.equal(given["state"][key][name], value), name
+
+
+def test_several_groups_resume_exactly() -> None:
+    def build(model: nn.Module) -> SGDP:
+        named = list(model.named_parameters())
+        groups = [
+            {"params": named[:3], "lr": 0.1, "k": 0.5},
+            {"params": named[3:5], "per_element": True, "low_memory": True},
+            {"params": named[5:], "exclude_set": {"*"}},
+        ]
+        return SGDP(groups, lr=0.05, momentum=0.9)
+
+    straight, broken = network(), network(seed=5)
+    optimizer = build(straight)
+    train(straight, optimizer, 5)
+    broken.load_state_dict(straight.state_dict())
+    again = build(broken)
+    again.load_state_dict(optimizer.state_dict())
+    train(straight, optimizer, 5, seed=2)
+    train(broken, again, 5, seed=2)
+    assert torch.equal(weights(straight), weights(broken))
 
 
 def test_bfloat16_keeps_gamma_in_float32_through_a_checkpoint() -> None:
     model = network(dtype=torch.bfloat16)
     optimizer = SGDP(model.named_parameters(), lr=0.1)
     state = optimizer.state[model.head.weight]
-    state["constraint"][0] = 0.123457
+    state["gamma_state"][0] = 0.123457
     optimizer.load_state_dict(copy.deepcopy(optimizer.state_dict()))
-    assert optimizer.state[model.head.weight]["constraint"].dtype == torch.float32
+    assert optimizer.state[model.head.weight]["gamma_state"].dtype == torch.float32
     assert optimizer.constraints()["head.weight"] == pytest.approx(0.123457, abs=1e-9)
 
 
@@ -131,7 +158,7 @@ def test_a_load_hook_has_the_last_word_before_us() -> None:
     def double(_: torch.optim.Optimizer, state_dict: dict) -> dict:
         changed = copy.deepcopy(state_dict)
         for state in changed["state"].values():
-            state["constraint"][0] *= 2
+            state["gamma_state"][0] *= 2
         return changed
 
     before = optimizer.constraints()

@@ -13,7 +13,8 @@ WORKER = Path(__file__).with_name("sharded_worker.py")
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("case", "ranks"), [("sgdp", 2), ("adamp", 3), ("low_memory", 3), ("per_element", 2), ("ddp", 2), ("replicated", 4)]
+    ("case", "ranks"),
+    [("sgdp", 2), ("adamp", 3), ("low_memory", 3), ("per_element", 2), ("ddp", 2), ("anchors", 2), ("replicated", 4)],
 )
 def test_sharded_training(case: str, ranks: int, tmp_path: Path) -> None:
     command = [sys.executable, str(WORKER)]
