@@ -100,23 +100,12 @@ class Projected(Optimizer):
             anchors.check_matched(group["exclude_set"], names)
         start = sum(len(g["params"]) for g in self.param_groups)
         labels = names if names else [f"param.{start + i}" for i in range(len(tensors))]
-        anchor_dict = getattr(self, "_given_anchors", None)
-        if anchor_dict is not None and given is not None:
+        state_dict = getattr(self, "_given_anchors", None)
+        if state_dict is not None and given is not None:
             raise ValueError('anchors= and the groups\' "pre" both give anchors; keep one of them')
-        if anchor_dict is not None and not names:
+        if state_dict is not None and not names:
             raise ValueError("anchors= needs names to match: pass model.named_parameters() as the parameters")
-        free = {name for pattern in group["exclude_set"] for name in anchors.matched(pattern, labels)}
-        found: list[Tensor | None] = []  # the anchor of each parameter, None where it is free
-        for i, (label, tensor) in enumerate(zip(labels, tensors, strict=True)):
-            if not isinstance(tensor, Tensor) or anchors.plain_name(label) in free or tensor.numel() == 0:
-                found.append(None)
-                continue
-            anchors.check_parameter(label, tensor)
-            _sharded.check_placements(label, tensor)
-            if anchor_dict is not None:
-                found.append(anchors.find_anchor(label, tensor, anchor_dict))
-            else:
-                found.append(anchors.check_anchor(label, tensor, tensor if given is None else given[i]))
+        found = anchors.find_anchors(labels, tensors, group["exclude_set"], given, state_dict)
         super().add_param_group(group)  # torch's own checks come before any state is made
         for tensor, anchor in zip(tensors, found, strict=True):
             state = self._base_state(tensor, group)

@@ -12,6 +12,8 @@ from fnmatch import fnmatchcase
 import torch
 from torch import Tensor
 
+from ftp import _sharded
+
 
 def plain_name(name: str) -> str:
     """A parameter's name without the prefixes of wrappers.
@@ -99,6 +101,33 @@ def nearest(wanted: str, names: Iterable[str]) -> str:
         return "there is no name to compare it with: pass model.named_parameters()"
     close = difflib.get_close_matches(plain_name(wanted), known, n=3, cutoff=0.3) or known[:3]
     return f"the nearest names are {', '.join(close)}"
+
+
+def find_anchors(
+    names: Sequence[str],
+    params: Sequence[Tensor],
+    exclude_set: Sequence[str],
+    given: Sequence[object] | None = None,
+    state_dict: Mapping[str, Tensor] | None = None,
+) -> list[Tensor | None]:
+    """The anchor of each parameter, None where it is free: from a list, a state dict, or the parameter itself.
+
+    >>> find_anchors(["body", "head"], [torch.ones(1), torch.ones(1)], exclude_set=["head"])
+    [tensor([1.]), None]
+    """
+    free = {name for pattern in exclude_set for name in matched(pattern, names)}
+    found: list[Tensor | None] = []
+    for i, (name, param) in enumerate(zip(names, params, strict=True)):
+        if not isinstance(param, Tensor) or plain_name(name) in free or param.numel() == 0:
+            found.append(None)
+            continue
+        check_parameter(name, param)
+        _sharded.check_placements(name, param)
+        if state_dict is not None:
+            found.append(find_anchor(name, param, state_dict))
+        else:
+            found.append(check_anchor(name, param, param if given is None else given[i]))
+    return found
 
 
 def find_anchor(name: str, param: Tensor, anchors: Mapping[str, Tensor]) -> Tensor:
