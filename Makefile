@@ -14,7 +14,7 @@ help:
 	@echo "make lab     open JupyterLab on notebooks/"
 	@echo "make test    run every check and every test"
 	@echo "make check   format, lint, types and the fast tests, in under a minute"
-	@echo "make bench   what an optimizer step costs, as ratios against torch's own"
+	@echo "make bench   what things cost, as ratios against their peers, in one run"
 	@echo "make clean   remove .venv and all caches"
 	@echo "The first target sets up .venv by itself (about 6 GB on Linux, a few minutes)."
 	@echo "To use another Python: make PYTHON=python3.12 app"
@@ -40,6 +40,7 @@ test: lint
 bench: $(READY)
 	@$(BIN)/python benchmarks/optimizer.py
 	@$(BIN)/python benchmarks/imports.py
+	@$(BIN)/python benchmarks/corruptions.py
 
 clean:
 	@rm -rf .venv build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -1,0 +1,1 @@
+"""The experiments: worlds to fine-tune in, shifts and corruptions to survive, methods to compare."""
