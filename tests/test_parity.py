@@ -38,7 +38,9 @@ LEASHES: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("leash", LEASHES)
+@pytest.mark.parametrize(
+    "leash", ["k = 0.5", *[pytest.param(key, marks=pytest.mark.slow) for key in LEASHES if key != "k = 0.5"]]
+)
 @pytest.mark.parametrize("rule", SLOW_RULES)
 @pytest.mark.parametrize("layers", ["packed", "one by one"])
 def test_follows_the_slow_loop(rule: str, leash: str, layers: str) -> None:

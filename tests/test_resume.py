@@ -66,7 +66,13 @@ WAYS = [by_state_dict, by_torch_save, by_pickle, by_deepcopy, by_distributed_che
 
 
 @pytest.mark.parametrize("way", WAYS, ids=lambda way: way.__name__)
-@pytest.mark.parametrize("mode", [*MODES, "low_memory", "bfloat16"])
+@pytest.mark.parametrize(
+    "mode",
+    [
+        "default",
+        *[pytest.param(mode, marks=pytest.mark.slow) for mode in ("fused", "foreach", "low_memory", "bfloat16")],
+    ],
+)
 @pytest.mark.parametrize("rule", RULES, ids=str)
 @pytest.mark.filterwarnings("ignore::UserWarning", "ignore::FutureWarning", "ignore::DeprecationWarning")
 def test_resume_is_exact(rule: Rule, mode: str, way: Callable[..., Pair], tmp_path: Path) -> None:

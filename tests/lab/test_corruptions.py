@@ -353,6 +353,7 @@ SLACK = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [kind for kind in RANDOM if kind != "frost"])
 def test_random_kinds_agree_with_the_oracle_in_distribution(kind: str) -> None:
     for severity in (1, 3, 5):
