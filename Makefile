@@ -23,7 +23,7 @@ app: $(READY)
 	@$(BIN)/python -m app $(if $(PORT),--port $(PORT))
 
 lab: $(READY)
-	@$(BIN)/jupyter lab notebooks
+	@$(BIN)/jupyter lab $(if $(filter 0,$(shell id -u)),--allow-root) notebooks
 
 lint: $(READY)
 	@$(BIN)/ruff format --check --quiet . || { echo "some files are not formatted; run: $(BIN)/ruff format ."; exit 1; }

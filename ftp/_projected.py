@@ -60,11 +60,10 @@ class Projected(Optimizer):
                 "such as torch.load(path, weights_only=True)"
             )
         defaults["exclude_set"] = anchors.check_patterns(defaults["exclude_set"])
-        # `add_param_group` runs inside the next line and needs the anchors only then
         if given_anchors is not None:
             anchors.check_unique(given_anchors, ())
             given_anchors = {anchors.plain_name(name): weight for name, weight in given_anchors.items()}
-        self._given_anchors = given_anchors
+        self._given_anchors = given_anchors  # for `add_param_group`, which the next line calls; not kept
         super().__init__(params, defaults)
         del self._given_anchors
         inherited = [group for group in self.param_groups if group["exclude_set"] is defaults["exclude_set"]]
