@@ -34,7 +34,7 @@ def requirements() -> dict[str, Requirement]:
 
 def test_torch_is_the_only_hard_dependency() -> None:
     assert [Requirement(line).name for line in PROJECT["dependencies"]] == ["torch"]
-    assert set(PROJECT["optional-dependencies"]) == {"lab", "app", "notebooks", "test", "all"}
+    assert set(PROJECT["optional-dependencies"]) == {"lab", "cluster", "app", "notebooks", "test", "all"}
 
 
 def test_environment_yml_is_pyproject() -> None:

@@ -1,0 +1,148 @@
+"""Every world: the contract, and for digits that its parts are what its page says."""
+
+import hashlib
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from ftp.lab import worlds
+from ftp.lab.record import LabError
+from ftp.lab.worlds import _glyphs as glyphs
+from ftp.lab.worlds import digits
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+OFFLINE = [name for name in worlds.names() if worlds.info(name).offline]
+
+
+@pytest.mark.parametrize("name", worlds.names())
+def test_descriptions(name: str) -> None:
+    info = worlds.info(name)
+    assert info.name == name
+    assert info.title
+    assert info.summary.endswith(".")
+    assert info.licence
+    assert set(info.defaults) == {"quick", "full"}
+
+
+@pytest.mark.parametrize("name", OFFLINE)
+def test_contract(name: str) -> None:
+    world = worlds.load(name)
+    assert world is worlds.load(name)
+    model = world.model(0)
+    names = [n for n, _ in model.named_parameters()]
+    head = {n for n in names for pattern in world.head if re.fullmatch(pattern.replace("*", ".*"), n)}
+    assert head
+    for split in ("train", "val", "id", *world.info.shifts):
+        part = world.split(split)
+        images, labels = part.batch(torch.arange(4))
+        assert images.dtype == torch.float32
+        assert 0 <= images.min() <= images.max() <= 1
+        assert labels.dtype == torch.int64
+        assert int(labels.max()) < len(world.info.classes)
+        assert model.eval()(images).shape == (4, len(world.info.classes))
+    other = dict(world.model(1).named_parameters())
+    for n, p in world.model(0).named_parameters():
+        assert torch.equal(p, other[n]) == (n not in head)  # a seed decides the head and nothing else
+    assert world.provenance()["images"]["train"] == len(world.split("train"))
+
+
+def test_unknown_names_are_sentences() -> None:
+    with pytest.raises(LabError) as error:
+        worlds.load("digit")
+    assert str(error.value) == "world is 'digit'; did you mean digits?"
+    with pytest.raises(LabError) as error:
+        worlds.load("digits").split("test")
+    assert str(error.value) == (
+        "split is 'test'; it must be one of train, val, id, optdigits, typeset, texture, colour, sketch"
+    )
+
+
+def test_digits_are_split_without_overlap() -> None:
+    world = worlds.load("digits")
+    sizes = {name: len(world.split(name)) for name in ("train", "val", "id")}
+    assert sizes == {"train": 3000, "val": 500, "id": 1500}
+    images = torch.cat([world.split(name).images for name in sizes])
+    hashes = [hashlib.sha256(image.numpy().tobytes()).hexdigest() for image in images]
+    assert len(set(hashes)) == 5000
+    for name in sizes:
+        counts = world.split(name).labels.bincount(minlength=10)
+        assert counts.min() > 0.07 * sizes[name]
+
+
+def test_few_labels_are_nested_and_fair() -> None:
+    world = worlds.load("digits")
+    tenth, half = world.split("train", 0.1), world.split("train", 0.5)
+    assert len(tenth) == 300
+    assert tenth.labels.bincount().max() - tenth.labels.bincount().min() <= 12
+    few = {image.numpy().tobytes() for image in tenth.images}
+    many = {image.numpy().tobytes() for image in half.images}
+    assert few < many
+
+
+def test_shifts_are_made_of_what_pretraining_never_saw() -> None:
+    assert not set(glyphs.FONTS) & set(glyphs.HELD_OUT_FONTS)
+    assert not set(glyphs.TEXTURES) & set(glyphs.HELD_OUT_TEXTURES)
+    script = (ROOT / "data_scripts" / "pretrain_digits.py").read_text()
+    assert "pencil(" not in script
+    train = worlds.load("digits").split("train").images
+    for name in ("colour", "texture", "sketch"):  # drawn from test digits, in their own look
+        shift = worlds.load("digits").split(name)
+        assert torch.equal(shift.labels, worlds.load("digits").split("id").labels[:1000])
+        assert shift.images.float().mean() > train.float().mean() + 20
+
+
+def test_rendered_shifts_are_the_same_on_every_day() -> None:
+    first = digits._split.__wrapped__("texture")
+    assert torch.equal(first.images, digits._split.__wrapped__("texture").images)
+
+
+@pytest.mark.parametrize("kind", glyphs.TEXTURES + glyphs.HELD_OUT_TEXTURES)
+def test_textures_are_patterns(kind: str) -> None:
+    pattern = glyphs.texture(kind, 8, torch.Generator().manual_seed(0))
+    assert pattern.shape == (8, 1, 32, 32)
+    assert 0 <= pattern.min() <= pattern.max() <= 1
+    assert pattern.std((1, 2, 3)).min() > 0.03
+    assert not torch.equal(pattern[0], pattern[1])
+
+
+def test_every_character_is_drawn_in_every_font() -> None:
+    for fonts in (glyphs.FONTS, glyphs.HELD_OUT_FONTS):
+        sheets = glyphs.atlas(fonts)
+        assert sheets.shape == (len(fonts), 62, 64, 64)
+        assert sheets.flatten(2).sum(2).min() > 30  # no box is empty
+        flat = sheets[:, :10].flatten(2)  # in one font no two digits are one picture
+        assert torch.cdist(flat, flat).add(torch.eye(10) * 1e3).min() > 5
+
+
+def test_the_weights_are_those_of_their_card() -> None:
+    card = (digits.WEIGHTS.with_suffix(".md")).read_text()
+    assert hashlib.sha256(digits.WEIGHTS.read_bytes()).hexdigest() in card
+    assert digits.WEIGHTS.stat().st_size < 1_000_000
+    assert str(digits.WEIGHTS.stat().st_size) in card
+
+
+def test_missing_weights_are_a_sentence(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(digits, "WEIGHTS", tmp_path / "digits.safetensors")
+    with pytest.raises(LabError) as error:
+        worlds.load("digits").model(0)
+    assert str(error.value) == (
+        "digits.safetensors is missing from ftp/lab/models; install the kit again, or make the weights anew with "
+        "data_scripts/pretrain_digits.py"
+    )
+
+
+@pytest.mark.slow
+def test_pretraining_runs_and_can_be_repeated(tmp_path: Path) -> None:
+    found = []
+    for folder in ("a", "b"):
+        script = [sys.executable, str(ROOT / "data_scripts" / "pretrain_digits.py")]
+        subprocess.run(
+            [*script, "--steps", "3", "--out", str(tmp_path / folder)], check=True, capture_output=True, timeout=300
+        )
+        found.append((tmp_path / folder / "digits.safetensors").read_bytes())
+        assert "| sha256 |" in (tmp_path / folder / "digits.md").read_text()
+    assert found[0] == found[1]
