@@ -1,0 +1,19 @@
+"""Partial fusion (Kanavati and Tsuneki 2021): the head and the normalisation layers train, the convolutions do not."""
+
+from ftp.lab.methods._base import Method
+
+
+class PartialFusion(Method):
+    title = "Partial Fusion"
+    summary = "Only the normalisation layers and the head are trained."
+
+    def prepare(self) -> None:
+        from torch import nn
+        from torch.nn.modules.batchnorm import _BatchNorm
+
+        kinds = (_BatchNorm, nn.LayerNorm, nn.GroupNorm)
+        norms = {name for name, module in self.model.named_modules() if isinstance(module, kinds)}
+        self.train_only(lambda name: name.rpartition(".")[0] in norms)
+
+
+METHOD = PartialFusion

@@ -1,0 +1,35 @@
+"""Recipes: the settings that tuning chose, or that the paper gives, kept as data. One JSON file for each world.
+
+`<world>.json` has, for each scale, `grid` (what was tried), `outcome` (what each trial gave on ID validation) and
+`recipe` (method to settings). `data_scripts/tune_digits.py` writes digits.json.
+"""
+
+import functools
+import json
+from pathlib import Path
+from typing import Any
+
+from ftp.lab.record import Value
+
+HOME = Path(__file__).resolve().parent
+
+
+@functools.cache
+def sheet(world: str) -> dict[str, Any]:
+    """All that is known of a world's recipes; empty if nothing is.
+
+    >>> sheet("no such world")
+    {}
+    """
+    path = HOME / f"{world}.json"
+    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+
+
+def recipe(world: str, method: str, scale: str = "quick") -> dict[str, Value]:
+    """The settings chosen for a method in a world.
+
+    >>> recipe("digits", "no such method")
+    {}
+    """
+    found: dict[str, Value] = sheet(world).get(scale, {}).get("recipe", {}).get(method, {})
+    return found

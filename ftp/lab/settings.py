@@ -1,0 +1,115 @@
+"""Settings at the border: from what a person wrote to a checked `Settings`. Without torch."""
+
+import math
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ftp.lab import methods, recipes, worlds
+from ftp.lab.methods import Option
+from ftp.lab.record import LabError, Settings, Value
+from ftp.lab.registry import unknown
+
+COMMON: Mapping[str, Option] = {
+    "seed": Option(0, "of the head and of the order of the data", 0, 2**31 - 1),
+    "labels": Option(1.0, "the share of the training labels that is used", 0.01, 1.0),
+    "steps": Option(300, "training steps", 1, 1_000_000),
+    "batch": Option(64, "images in a batch", 2, 65_536),
+    "optimizer": Option("sgd", "the base rule", choices=("sgd", "adamw")),
+    "lr": Option(0.05, "the learning rate at the start; it falls to 0 along a cosine", 1e-8, 100.0),
+    "momentum": Option(0.9, "of sgd", 0.0, 0.999),
+    "weight_decay": Option(5e-4, "coupled with sgd, decoupled with adamw", 0.0, 10.0),
+}
+
+
+def scale() -> str:
+    """FTP_SCALE: "quick" (a laptop, minutes) or "full" (a GPU). Read here and nowhere else.
+
+    >>> scale() in ("quick", "full")
+    True
+    """
+    value = os.environ.get("FTP_SCALE", "quick")
+    if value not in ("quick", "full"):
+        raise LabError(f"FTP_SCALE is {value!r}; it must be quick or full: write FTP_SCALE=quick")
+    return value
+
+
+@dataclass(frozen=True)
+class Known:
+    """A setting and where its value comes from, for forms and for `ftp-lab recipe`."""
+
+    name: str
+    option: Option
+    value: Value
+    source: str  # "given", "recipe", "world" or "default"
+
+
+def known(world: str, method: str, given: Mapping[str, Any] | None = None) -> list[Known]:
+    """Every setting of a method in a world: what was given, else the tuned recipe, else the world's, else a default.
+
+    >>> [row.source for row in known("digits", "ftp", {"lr": "0.1"}) if row.name == "lr"]
+    ['given']
+    """
+    info, chosen = worlds.info(world), methods.method(method)
+    options = {**COMMON, **chosen.options}
+    given = dict(given or {})
+    for name in given:
+        if name not in options:
+            raise LabError(unknown(f"the setting for {method}", name, options))
+    recipe = recipes.recipe(world, method, scale())
+    rows = []
+    for name, option in options.items():
+        if name in given:
+            rows.append(Known(name, option, parse(name, given[name], option), "given"))
+        elif name in recipe:
+            rows.append(Known(name, option, recipe[name], "recipe"))
+        elif name in info.defaults.get(scale(), {}):
+            rows.append(Known(name, option, info.defaults[scale()][name], "world"))
+        else:
+            rows.append(Known(name, option, option.default, "default"))
+    return rows
+
+
+def resolve(world: str = "digits", method: str = "ftp", given: Mapping[str, Any] | None = None) -> Settings:
+    """Checked settings, ready to run.
+
+    >>> resolve("digits", "ftp", {"k": "0.5", "seed": 3}).options["k"]
+    0.5
+    """
+    values = {row.name: row.value for row in known(world, method, given)}
+    common = {name: values.pop(name) for name in COMMON}
+    return Settings(world=world, method=method, **common, options=values)  # type: ignore[arg-type]
+
+
+def parse(name: str, given: object, option: Option) -> Value:
+    """A value of the option's kind and in its range, from text or a number.
+
+    >>> parse("k", "0.5", Option(1.0, "", 0.0, 1.0))
+    0.5
+    >>> parse("k", "2", Option(1.0, "", 0.0, 1.0))
+    Traceback (most recent call last):
+    ftp.lab.record.LabError: k is '2'; it must be a number from 0 to 1, such as k=1.0
+    """
+    example = f"such as {name}={option.default}"
+    if option.choices:
+        if given not in option.choices:
+            raise LabError(f"{name} is {given!r}; it must be {' or '.join(option.choices)}, {example}")
+        return str(given)
+    whole = isinstance(option.default, int)
+    wanted = f"a {'whole ' if whole else ''}number {_range(option)}"
+    try:
+        if isinstance(given, bool) or not isinstance(given, str | int | float):
+            raise ValueError
+        value = float(given)
+        if not option.low <= value <= option.high or (whole and value != int(value)):
+            raise ValueError
+    except (ValueError, OverflowError):
+        raise LabError(f"{name} is {given!r}; it must be {wanted}, {example}") from None
+    return int(value) if whole else value
+
+
+def _range(option: Option) -> str:
+    if math.isinf(option.high):
+        return f"from {option.low:g} on" if math.isfinite(option.low) else ""
+    return f"from {option.low:g} to {option.high:g}"
