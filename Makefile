@@ -41,6 +41,7 @@ bench: $(READY)
 	@$(BIN)/python benchmarks/optimizer.py
 	@$(BIN)/python benchmarks/imports.py
 	@$(BIN)/python benchmarks/corruptions.py
+	@$(BIN)/python benchmarks/methods.py
 
 clean:
 	@rm -rf .venv build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
