@@ -1,0 +1,299 @@
+"""The paper's table (Tab. 1, 2, 4) from finished runs: accuracies in percent, mean (spread) over seeds.
+
+The spread is the sample standard deviation (divided by the number of seeds minus 1); one seed has none.
+A Δ is relative, as in the paper: Δ = 100 (accuracy / accuracy of plain fine-tuning - 1), of the means over seeds.
+"""
+
+import csv
+import io
+import math
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ftp.lab import methods
+from ftp.lab.record import LabError, RunRecord, Settings, result_of
+
+MISSING = "-"
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Mean and sample standard deviation; NaN where there is none."""
+
+    mean: float = math.nan
+    std: float = math.nan
+
+
+def spread(values: Iterable[float | None]) -> Spread:
+    """Mean and sample standard deviation; one value that is no number makes the mean none.
+
+    >>> spread([1.0, 2.0, 3.0])
+    Spread(mean=2.0, std=1.0)
+    >>> spread([1.0, None])
+    Spread(mean=nan, std=nan)
+    """
+    numbers = [math.nan if value is None else float(value) for value in values]
+    if not numbers or not all(map(math.isfinite, numbers)):
+        return Spread()
+    return Spread(statistics.fmean(numbers), statistics.stdev(numbers) if len(numbers) > 1 else math.nan)
+
+
+@dataclass(frozen=True)
+class Group:
+    """Finished runs that differ in nothing but the seed. `name` is for people, such as "FTP" or "FTP (k=0.5)"."""
+
+    name: str
+    records: tuple[RunRecord, ...]
+    results: tuple[Mapping[str, Any], ...]  # as `result_of` gives them
+
+    @property
+    def settings(self) -> Settings:
+        return self.records[0].settings
+
+    @property
+    def method(self) -> str:
+        return self.settings.method
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the table. Accuracies in percent; a Δ is NaN without a run of plain fine-tuning."""
+
+    method: str
+    name: str
+    seeds: int
+    id: Spread
+    ood: Mapping[str, Spread]
+    ood_avg: Spread
+    corruption_avg: Spread
+    seconds: Spread  # of a training step
+    id_delta: float = math.nan
+    ood_delta: float = math.nan
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One field as text: the number, its spread or "", and whether it is the best of its column."""
+
+    text: str
+    std: str = ""
+    best: bool = False
+
+
+def groups(records: Iterable[RunRecord]) -> list[Group]:
+    """Runs put together by method and settings, in the paper's order; unknown methods come last.
+
+    Of two runs with equal settings and seed (made by different code or data) the newer one counts.
+
+    >>> groups([])
+    Traceback (most recent call last):
+    ftp.lab.record.LabError: no run was given; give at least one finished run
+    """
+    found: dict[str, dict[int, RunRecord]] = {}
+    for record in records:
+        if record.status != "done":
+            raise LabError(f"{called(record)} is {record.status}; leave it out, or run it to its end first")
+        seeds = found.setdefault(str(sorted({**record.settings.as_dict(), "seed": 0}.items())), {})
+        other = seeds.setdefault(record.settings.seed, record)
+        seeds[record.settings.seed] = max(other, record, key=lambda r: r.ended or r.created)
+    if not found:
+        raise LabError("no run was given; give at least one finished run")
+    parts = [tuple(seeds[seed] for seed in sorted(seeds)) for seeds in found.values()]
+    worlds = sorted({part[0].settings.world for part in parts})
+    if len(worlds) > 1:
+        raise LabError(f"the runs are from the worlds {', '.join(worlds)}; compare runs of one world")
+    order = [*methods.names(), *(part[0].settings.method for part in parts)]
+    parts.sort(key=lambda part: order.index(part[0].settings.method))
+    names = _names([part[0].settings for part in parts])
+    return [Group(name, part, tuple(map(_result, part))) for name, part in zip(names, parts, strict=True)]
+
+
+def title(method: str) -> str:
+    """A method's name in the paper; a method that is not known keeps its own.
+
+    >>> title("finetune"), title("mine")
+    ('Vanilla FT', 'mine')
+    """
+    return methods.method(method).title if method in methods.names() else method
+
+
+def called(record: RunRecord) -> str:
+    """How messages name a run.
+
+    >>> called(RunRecord("0123456789abcdef", Settings(method="tpgm", seed=2)))
+    'run 0123456789abcdef (tpgm, seed 2)'
+    """
+    return f"run {record.run_id} ({record.settings.method}, seed {record.settings.seed})"
+
+
+def rows(records: Iterable[RunRecord]) -> list[Row]:
+    """The table's rows. If fine-tuning was run with several settings, a row is compared with the nearest of them.
+
+    >>> from ftp.lab.record import EvalEvent
+    >>> final = EvalEvent(1, {"id": 90.0, "sketch": 60.0}, final=True)
+    >>> rows([RunRecord("0" * 16, Settings(), "done", evals=(final,))])[0].ood_avg
+    Spread(mean=60.0, std=nan)
+    """
+    found = groups(records)
+    shifts = list(found[0].results[0]["ood"])
+    for group in found:
+        for record, result in zip(group.records, group.results, strict=True):
+            if set(result["ood"]) != set(shifts):
+                have = f"{called(record)} has the shifts {', '.join(result['ood'])}"
+                raise LabError(f"{have} and others have {', '.join(shifts)}; compare runs with the same shifts")
+    made = [_row(group, shifts) for group in found]
+    return [_with_deltas(row, group, found, made) for row, group in zip(made, found, strict=True)]
+
+
+def columns(table: Sequence[Row]) -> dict[str, list[Cell]]:
+    """The fields as text, by column; the best of a column is marked, ties too. Without corruptions no such column."""
+    out = {"Method": [Cell(row.name) for row in _filled(table)], "ID": _best([row.id for row in table])}
+    out |= {shift: _best([row.ood[shift] for row in table]) for shift in table[0].ood}
+    out["OOD Avg."] = _best([row.ood_avg for row in table])
+    out["ID Δ (%)"] = _best([Spread(row.id_delta) for row in table])
+    out["OOD Δ (%)"] = _best([Spread(row.ood_delta) for row in table])
+    if any(math.isfinite(row.corruption_avg.mean) for row in table):
+        out["Corr. Avg."] = _best([row.corruption_avg for row in table])
+    out["Time (s/it) ↓"] = [Cell(_number(row.seconds.mean, 3)) for row in table]
+    return out | {"Seeds": [Cell(str(row.seeds)) for row in table]}
+
+
+def to_markdown(table: Sequence[Row]) -> str:
+    """The table for a README or a notebook.
+
+    >>> print(to_markdown([Row("ftp", "FTP", 1, Spread(97.2), {}, Spread(87.1), Spread(94.4), Spread(0.069))]))
+    | Method | ID | OOD Avg. | ID Δ (%) | OOD Δ (%) | Corr. Avg. | Time (s/it) ↓ | Seeds |
+    |:---|---:|---:|---:|---:|---:|---:|---:|
+    | FTP | 97.20 | 87.10 | - | - | 94.40 | 0.069 | 1 |
+    """
+    shown = columns(table)
+    head = [name.replace("|", r"\|") for name in shown]
+    body = [[_markdown(cell) for cell in line] for line in zip(*shown.values(), strict=True)]
+    head_line, *lines = [f"| {' | '.join(line)} |" for line in (head, *body)]
+    return "\n".join([head_line, f"|:---|{'---:|' * (len(shown) - 1)}", *lines])
+
+
+def to_latex(table: Sequence[Row]) -> str:
+    """The table for a paper; it needs the package booktabs. A line stands before the last method, FTP."""
+    shown = columns(table)
+    names = [_escape(name) if i > 1 else "" for i, name in enumerate(shown)]  # ID stands in the line above
+    over, rules, column = [""], [], 2
+    for name, count in {"ID": 1, "OOD": len(table[0].ood), "Statistics": len(shown) - 2 - len(table[0].ood)}.items():
+        if count:
+            over.append(f"\\multicolumn{{{count}}}{{c}}{{{name}}}")
+            rules.append(f"\\cmidrule(lr){{{column}-{column + count - 1}}}")
+            column += count
+    lines = ["% needs \\usepackage{booktabs}", f"\\begin{{tabular}}{{l{'r' * (len(shown) - 1)}}}", r"\toprule"]
+    lines += [_line(over), " ".join(rules), _line(names), r"\midrule"]
+    for i, line in enumerate(zip(*shown.values(), strict=True)):
+        if table[i].method == "ftp" and i and table[i - 1].method != "ftp":
+            lines.append(r"\midrule")
+        lines.append(_line([_latex(cell) for cell in line]))
+    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", ""])
+
+
+def to_csv(table: Sequence[Row]) -> str:
+    """The numbers for a spreadsheet, one line per row, with more digits; what is missing is empty.
+
+    >>> print(to_csv([Row("ftp", "FTP", 1, Spread(97.2), {}, Spread(87.1), Spread(94.4), Spread(0.069))]))
+    method,name,seeds,id,id_std,ood_avg,ood_avg_std,corruption_avg,corruption_avg_std,id_delta,ood_delta,seconds_per_step
+    ftp,FTP,1,97.2,,87.1,,94.4,,,,0.069
+    <BLANKLINE>
+    """
+    out, lines = io.StringIO(), [_flat(row) for row in _filled(table)]
+    writer = csv.DictWriter(out, list(lines[0]), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(lines)
+    return out.getvalue()
+
+
+def _filled(table: Sequence[Row]) -> Sequence[Row]:
+    if not table:
+        raise LabError("the table has no rows; give at least one finished run")
+    return table
+
+
+def _result(record: RunRecord) -> Mapping[str, Any]:
+    return record.result if record.result and not record.final else result_of(record)
+
+
+def _names(all_settings: Sequence[Settings]) -> list[str]:
+    """A method's name; if it was run with several settings, with those that differ."""
+    names = []
+    for settings in all_settings:
+        mine = settings.as_dict()
+        others = [other.as_dict() for other in all_settings if other.method == settings.method]
+        apart = [k for k in mine if k != "seed" and any(other.get(k) != mine[k] for other in others)]
+        name = title(settings.method)
+        names.append(f"{name} ({', '.join(f'{k}={mine[k]}' for k in apart)})" if apart else name)
+    return names
+
+
+def _row(group: Group, shifts: Sequence[str]) -> Row:
+    names = ("id", "ood_avg", "corruption_avg", "seconds_per_step")
+    accuracy, average, corrupted, seconds = (spread(r[name] for r in group.results) for name in names)
+    ood = {shift: spread(r["ood"][shift] for r in group.results) for shift in shifts}
+    return Row(group.method, group.name, len(group.results), accuracy, ood, average, corrupted, seconds)
+
+
+def _with_deltas(row: Row, group: Group, found: Sequence[Group], made: Sequence[Row]) -> Row:
+    # another share of the labels is another task; otherwise the settings that agree most
+    mine = group.settings.common()
+    near = [i for i, g in enumerate(found) if g.method == "finetune" and g.settings.labels == group.settings.labels]
+    if not near:
+        return row
+    plain = made[max(near, key=lambda i: sum(mine[k] == v for k, v in found[i].settings.common().items()))]
+    return replace(row, id_delta=_delta(row.id, plain.id), ood_delta=_delta(row.ood_avg, plain.ood_avg))
+
+
+def _delta(mine: Spread, plain: Spread) -> float:
+    return 100 * (mine.mean / plain.mean - 1) if plain.mean else math.nan
+
+
+def _number(value: float, digits: int = 2) -> str:
+    # adding 0.0: nobody wants to read -0.00
+    return f"{round(value, digits) + 0.0:.{digits}f}" if math.isfinite(value) else MISSING
+
+
+def _best(values: Sequence[Spread]) -> list[Cell]:
+    texts = [_number(value.mean) for value in values]
+    top = max((float(text) for text in texts if text != MISSING), default=math.nan)
+    several = len(set(texts) - {MISSING}) > 1  # of equals none is best
+    return [
+        Cell(text, f"({v.std:.2f})" if math.isfinite(v.std) else "", several and text != MISSING and float(text) == top)
+        for text, v in zip(texts, values, strict=True)
+    ]
+
+
+def _markdown(cell: Cell) -> str:
+    text = cell.text.replace("|", r"\|")
+    return f"{f'**{text}**' if cell.best else text} {cell.std}".strip()
+
+
+def _latex(cell: Cell) -> str:
+    text = _escape(cell.text)
+    if text.startswith("-") and text != MISSING:  # a minus, not a hyphen
+        text = f"$-${text[1:]}"
+    bold = rf"\textbf{{{text}}}" if cell.best else text
+    return f"{bold} {cell.std}".strip()
+
+
+def _line(fields: Sequence[str]) -> str:
+    return " & ".join(fields).strip() + r" \\"
+
+
+def _escape(text: str) -> str:
+    special = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
+    special |= {c: f"\\{c}" for c in "&%$#_{}"} | {"Δ": r"$\Delta$", "↓": r"$\downarrow$"}
+    return "".join(special.get(c, c) for c in text)
+
+
+def _flat(row: Row) -> dict[str, str]:
+    numbers: dict[str, float] = {}
+    for name, value in {"id": row.id, **row.ood, "ood_avg": row.ood_avg, "corruption_avg": row.corruption_avg}.items():
+        numbers |= {name: value.mean, f"{name}_std": value.std}
+    numbers |= {"id_delta": row.id_delta, "ood_delta": row.ood_delta, "seconds_per_step": row.seconds.mean}
+    texts = {name: f"{value:.6g}" if math.isfinite(value) else "" for name, value in numbers.items()}
+    return {"method": row.method, "name": row.name, "seeds": str(row.seeds)} | texts
