@@ -1,0 +1,117 @@
+"""Many runs with progress: what `table` and `sweep` share."""
+
+import os
+import time
+from argparse import Namespace
+from collections.abc import Sequence
+from concurrent.futures import BrokenExecutor
+from typing import TYPE_CHECKING
+
+from ftp.lab.commands._parser import given
+from ftp.lab.commands._shared import percent
+from ftp.lab.progress import Progress, duration, say
+from ftp.lab.record import CORRUPTIONS, LabError, RunRecord, Settings
+from ftp.lab.store import Store
+
+DEAD_SECONDS = 2.0  # without a sign of life; a run gives one each second
+
+if TYPE_CHECKING:
+    from ftp.lab.sweep import Outcome
+
+
+def shared_settings(options: Namespace) -> dict[str, str]:
+    """What --set and --labels give to all runs; the seeds have an option of their own."""
+    found = given(options)
+    if "seed" in found:
+        raise LabError("seed is given by --set; it must be given by --seeds, such as --seeds 3 for 0, 1 and 2")
+    return found
+
+
+def finished(store: Store, world: str) -> dict[str, RunRecord]:
+    """The runs of a world that are done and were evaluated on the paper's corruptions, by id, without their points."""
+    found = store.runs(world=world, status="done", limit=None)
+    return {r.run_id: r for r in found if r.result and all(kind in r.result["corruptions"] for kind in CORRUPTIONS)}
+
+
+def run_all(wanted: Sequence[Settings], store: Store, options: Namespace) -> list["Outcome"]:
+    """Make the runs that the store lacks; the outcomes of all, in the order in which they were wanted."""
+    from ftp.lab.run import identify
+    from ftp.lab.sweep import Outcome, sweep
+
+    wanted = list(dict.fromkeys(wanted))
+    done = finished(store, options.world)
+    rest = [settings for settings in wanted if identify(settings) not in done]
+    old = len(wanted) - len(rest)
+    if old:
+        say(f"{old} of {len(wanted)} runs are in the store already")
+    seconds = _announce(rest, options) if rest else None
+    ended = 0
+
+    def show(outcome: "Outcome") -> None:
+        nonlocal ended
+        ended += 1
+        if ended > old:  # the first ones come from the store
+            progress.at(ended, _note(outcome, store))
+
+    try:
+        with Progress(len(wanted), "runs", start=old, every=1, expected=seconds) as progress:
+            kinds = {"kinds": CORRUPTIONS, "device": options.device}
+            outcomes = sweep(wanted, store, jobs=options.jobs, backend=options.backend, on_outcome=show, **kinds)
+    except KeyboardInterrupt:
+        kept = _bury(store, options.world).keys() & {identify(settings) for settings in wanted}
+        raise KeyboardInterrupt(
+            f"stopped with {len(kept)} of {len(wanted)} runs done; what is done is kept, and the same command goes on: "
+            f"{options.command}"
+        ) from None
+    except BrokenExecutor:  # the system killed a process, and joblib ends the others then
+        left = _bury(store, options.world)
+        lost = "its process was killed, maybe for lack of memory; the same command goes on, with --jobs 1 if need be"
+        outcomes = [Outcome(run, s, "" if run in left else lost) for s in wanted for run in [identify(s)]]
+    by_id = {outcome.run_id: outcome for outcome in outcomes}
+    return [by_id[identify(settings)] for settings in wanted]
+
+
+def _bury(store: Store, world: str) -> dict[str, RunRecord]:
+    """After processes were ended in the middle of their runs: see who is silent, so that nobody waits for them."""
+    say("stopping")
+    time.sleep(DEAD_SECONDS + 0.5)
+    store.sweep_stale(DEAD_SECONDS)
+    return finished(store, world)
+
+
+def _announce(rest: Sequence[Settings], options: Namespace) -> float:
+    """Say what begins and how long it will take."""
+    from ftp.lab.settings import scale
+
+    plural = "s" if len(rest) > 1 else ""
+    say(f"{len(rest)} run{plural} to make on {options.world}, scale {scale()}; loading")
+    import torch
+
+    from ftp.lab.commands._timing import expected
+    from ftp.lab.train import pick_device
+
+    torch.set_num_threads(1)
+    device = str(pick_device(options.device))
+    jobs = min(options.jobs or os.cpu_count() or 1, len(rest))
+    seconds = expected(rest, device, jobs)
+    say(f"device {device}, {jobs} at a time, 1 thread each; about {duration(seconds)} (Ctrl-C keeps what is done)")
+    return seconds
+
+
+def _note(outcome: "Outcome", store: Store) -> str:
+    run = f"{outcome.settings.method}, seed {outcome.settings.seed}"
+    if outcome.error:
+        return f"{run}: failed"
+    result = next((r.result for r in store.runs(text=outcome.run_id) if r.result), None) or {}
+    return f"{run}: ID {percent(result.get('id'))}, OOD {percent(result.get('ood_avg'))}"
+
+
+def tell_failures(outcomes: Sequence["Outcome"]) -> int:
+    """Name the runs that failed; the exit code."""
+    failed = [outcome for outcome in outcomes if outcome.error]
+    if failed:
+        say(f"{len(failed)} of {len(outcomes)} runs failed:")
+    for outcome in failed:
+        settings = outcome.settings
+        say(f"  {settings.method}, seed {settings.seed} (run {outcome.run_id}): {outcome.error}")
+    return 1 if failed else 0

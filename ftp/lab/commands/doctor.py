@@ -1,0 +1,140 @@
+"""`ftp-lab doctor`: whether all is there, and how long things will take here."""
+
+import contextlib
+import os
+import platform
+import shutil
+import sqlite3
+from argparse import ArgumentParser, Namespace
+from collections import Counter
+from importlib import metadata
+from pathlib import Path
+
+from ftp.lab.commands._parser import add_device, add_store
+from ftp.lab.commands._shared import put, store_path
+from ftp.lab.progress import duration, say
+from ftp.lab.record import LabError
+from ftp.lab.store import Store
+
+HELP = "versions, device, disk and store, and how many seconds a run takes here"
+EXAMPLE = "ftp-lab doctor"
+PACKAGES = (
+    *("torch", "torchvision", "numpy", "scikit-learn", "mlxtend", "matplotlib", "pillow", "safetensors"),
+    *("joblib", "plotly", "tqdm"),
+)
+LEAST_ROOM = 200e6  # bytes: some hundred runs
+SEEDS = 5  # of the table that is foretold
+
+
+def arguments(parser: ArgumentParser) -> None:
+    add_device(parser)
+    add_store(parser)
+
+
+def main(options: Namespace) -> int:
+    wrong: list[str] = []
+    for name, text in (*_software(wrong), *_machine(), *_disk(store_path(options.store), wrong)):
+        print(f"{name:10}{text}", flush=True)
+    say("timing a few training steps")
+    for name, text in _work(options.device, wrong):
+        print(f"{name:10}{text}")
+    put("All is well." if not wrong else f"To mend: {'; '.join(wrong)}.")
+    return 1 if wrong else 0
+
+
+def _software(wrong: list[str]) -> list[tuple[str, str]]:
+    import ftp
+
+    found, missing = [], []
+    for name in PACKAGES:
+        try:
+            found.append(f"{name} {metadata.version(name)}")
+        except metadata.PackageNotFoundError:
+            missing.append(name)
+    if missing:
+        wrong.append(f"{', '.join(missing)} not installed, write: pip install 'ftp-kit[lab]'")
+    return [
+        ("ftp-kit", f"{ftp.__version__}, Python {platform.python_version()}, {platform.system()} {platform.machine()}"),
+        ("packages", ", ".join(found)),
+    ]
+
+
+def _machine() -> list[tuple[str, str]]:
+    return [("cores", f"{cores()}; runs use 1 thread each unless --threads says otherwise")]
+
+
+def cores() -> int:
+    """The cores that this process may use.
+
+    >>> cores() >= 1
+    True
+    """
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _disk(path: Path, wrong: list[str]) -> list[tuple[str, str]]:
+    place = next(folder for folder in (path.parent, *path.parents) if folder.is_dir())
+    free = shutil.disk_usage(place).free
+    if free < LEAST_ROOM:
+        wrong.append(f"only {free / 1e6:.0f} MB are free at {place}, make room or set FTP_STORE to another disk")
+    return [("store", f"{path}: {_health(path, place, wrong)}"), ("disk", f"{free / 1e9:.1f} GB free at the store")]
+
+
+def _health(path: Path, place: Path, wrong: list[str]) -> str:
+    """Whether the store can be read and written; nothing is made."""
+    if not path.exists():
+        if not os.access(place, os.W_OK):
+            wrong.append(f"{place} cannot be written, set FTP_STORE to a file elsewhere")
+            return "not there, and its folder cannot be written"
+        return "not there yet; the first run makes it"
+    try:
+        with Store(path) as store:
+            found = Counter(record.status for record in store.runs(limit=None))
+        with contextlib.closing(sqlite3.connect(path)) as db:
+            verdict = db.execute("PRAGMA quick_check").fetchone()[0]
+    except (LabError, sqlite3.Error) as error:
+        wrong.append(str(error))
+        return "cannot be used"
+    if verdict != "ok":
+        wrong.append(f"the store is damaged ({verdict}), move {path} elsewhere")
+        return "damaged"
+    if not os.access(path, os.W_OK):
+        wrong.append(f"{path} cannot be written, make it writable or set FTP_STORE to another file")
+    runs = ", ".join(f"{count} {status}" for status, count in found.most_common()) or "no runs yet"
+    return f"healthy; {runs}"
+
+
+def _work(device: str, wrong: list[str]) -> list[tuple[str, str]]:
+    """Load each world, train a little in digits, and multiply."""
+    from ftp.lab import worlds
+    from ftp.lab.methods import names
+    from ftp.lab.settings import resolve, scale
+
+    rows = []
+    try:
+        rows.append(("scale", f"{scale()} (FTP_SCALE)"))
+        import torch
+
+        from ftp.lab.commands._timing import expected, measure
+        from ftp.lab.train import pick_device
+
+        torch.set_num_threads(1)
+        chosen = pick_device(device)
+        gpu = f" ({torch.cuda.get_device_name(chosen)})" if chosen.type == "cuda" else ""
+        rows.append(("device", f"{chosen}{gpu}"))
+        for name in worlds.names():
+            if worlds.info(name).offline:
+                worlds.load(name).model(0)
+                rows.append((name, "its weights are there and fit"))
+        settings = resolve("digits", "ftp")
+        cost = measure(settings, str(chosen))
+        rows.append(("a step", f"{cost.step:.3f} s (ftp on digits, {settings.batch} images, 1 thread)"))
+        rows.append(("a run", f"about {duration(cost.run(settings.steps))}: ftp-lab run digits --method ftp"))
+        wanted = [resolve("digits", name) for name in names() for _ in range(SEEDS)]
+        seconds = expected(wanted, str(chosen), cores())
+        rows.append(("a table", f"about {duration(seconds)}: ftp-lab table digits --seeds {SEEDS}"))
+    except LabError as error:
+        wrong.append(str(error))
+    except ImportError as error:
+        wrong.append(f"{error.name} cannot be imported ({error}), write: pip install 'ftp-kit[lab]'")
+    return rows

@@ -1,0 +1,82 @@
+"""`ftp-lab recipe`: how the settings of a world's methods were chosen."""
+
+from argparse import ArgumentParser, Namespace
+from collections.abc import Mapping
+from typing import Any
+
+from ftp.lab.commands._shared import columns, percent, put, settings_text
+
+HELP = "how the settings of a world were chosen: the grid, the outcome, the choice"
+EXAMPLE = "ftp-lab recipe digits ftp"
+
+
+def arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("world", metavar="WORLD", help="such as digits")
+    parser.add_argument("method", metavar="METHOD", nargs="?", help="all trials of this one (a line for each method)")
+
+
+def main(options: Namespace) -> int:
+    from ftp.lab import methods, recipes, worlds
+    from ftp.lab.settings import scale
+
+    world = worlds.info(options.world).name
+    if options.method:
+        methods.method(options.method)
+    sheet = recipes.sheet(world).get(scale(), {})
+    if not sheet:
+        head = f"{world} has no tuned recipe at scale {scale()}, so runs use the settings of the world and the methods."
+    elif options.method:
+        head = _trials(sheet, options.method)
+    else:
+        head = _overview(sheet)
+    put("\n\n".join(part for part in (head, _in_use(world, options.method) if options.method else "") if part))
+    return 0
+
+
+def _overview(sheet: Mapping[str, Any]) -> str:
+    """What was spent on every method, and a line for each."""
+    from ftp.lab.methods import names
+
+    known = [*names(), *sheet.get("grid", {}), *sheet.get("recipe", {})]
+    rows = [("method", "tried", "val", "choice", "grid")]
+    for name in dict.fromkeys(known):
+        trials = sheet.get("outcome", {}).get(name, [])
+        choice = sheet.get("recipe", {}).get(name, {})
+        grid = sheet.get("grid", {}).get(name, {})
+        if trials or choice or grid:
+            values = "; ".join(f"{setting}: {' '.join(map(str, tried))}" for setting, tried in grid.items())
+            best: Mapping[str, Any] = next((trial for trial in trials if _is_chosen(trial, choice)), {})
+            rows.append((name, str(len(trials)), percent(best.get("val_mean")), settings_text(choice.items()), values))
+    return "\n".join([_budget(sheet), columns(rows, right=[1, 2])])
+
+
+def _budget(sheet: Mapping[str, Any]) -> str:
+    budget = settings_text(sheet.get("budget", {}).items())
+    spent = f" ({budget})" if budget else ""
+    return f"Chosen on ID validation alone, with the same budget for every method{spent}:"
+
+
+def _trials(sheet: Mapping[str, Any], method: str) -> str:
+    """All trials of a method, best first."""
+    trials = sheet.get("outcome", {}).get(method, [])
+    choice = sheet.get("recipe", {}).get(method, {})
+    if not trials:
+        return f"{method} was not tuned here."
+    rows = [("val", "of each seed", "settings", "")]
+    for trial in sorted(trials, key=lambda trial: -(trial.get("val_mean") or 0.0)):
+        seeds = " ".join(percent(value) for value in trial.get("val", []))
+        mark = "<- chosen" if _is_chosen(trial, choice) else ""
+        rows.append((percent(trial.get("val_mean")), seeds, settings_text(trial["settings"].items()), mark))
+    return "\n".join([_budget(sheet), columns(rows, right=[0])])
+
+
+def _is_chosen(trial: Mapping[str, Any], choice: Mapping[str, Any]) -> bool:
+    return bool(choice) and all(choice.get(name) == value for name, value in trial["settings"].items())
+
+
+def _in_use(world: str, method: str) -> str:
+    """Every setting of a run, and where its value comes from."""
+    from ftp.lab.settings import known
+
+    rows = [(row.name, str(row.value), f"({row.source})", row.option.help) for row in known(world, method)]
+    return "\n".join([f"A run of {method} uses:", columns(rows, right=[1], indent="  ")])
