@@ -7,12 +7,13 @@ READY := .venv/.ready
 WORKERS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help app lab lint test check bench clean
+.PHONY: help app lab lint test notebooks check bench clean
 
 help:
 	@echo "make app     open the page in the browser"
 	@echo "make lab     open JupyterLab on notebooks/"
 	@echo "make test    run every check and every test"
+	@echo "make notebooks   run every lesson again and compare its outputs"
 	@echo "make check   format, lint, types and the fast tests, in under a minute"
 	@echo "make bench   what things cost, as ratios against their peers, in one run"
 	@echo "make clean   remove .venv and all caches"
@@ -36,6 +37,11 @@ check: lint
 
 test: lint
 	@$(BIN)/python -m pytest -q -n $(WORKERS)
+	@$(MAKE) --no-print-directory notebooks
+
+notebooks: $(READY)
+	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -p nbval --nbval --nbval-current-env --nbval-cell-timeout=180 \
+	  -n $(WORKERS) --dist loadscope notebooks/complete
 
 bench: $(READY)
 	@$(BIN)/python benchmarks/optimizer.py

@@ -1,0 +1,177 @@
+"""What every lesson needs: claims that are checked, predictions that are kept, figures that say how they were made.
+
+Whatever differs from machine to machine (threads, seconds, versions) is shown as HTML or in a figure, never
+printed, so that the printed lines of a lesson are the same everywhere.
+"""
+
+import time
+from collections.abc import Iterable, Sequence
+from typing import Any
+from urllib.parse import urlencode
+
+import ftp
+from ftp.lab.figures import _template as look
+from ftp.lab.figures._template import BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, VERMILLION
+from ftp.lab.predictions import calibration, note, outcome, predict
+from ftp.lab.record import LabError
+
+__all__ = ["BLUE", "GREEN", "GREY", "ORANGE", "PURPLE", "SKY", "VERMILLION"]
+__all__ += ["app_link", "band", "begin", "calibration", "card", "claim", "figure", "outcome", "predict"]
+
+FONT = "Helvetica, Arial, sans-serif"
+CARD = 26  # pixels below a figure for the card
+VIEWS = ("live", "microscope", "race", "corruptions", "wise", "geometry", "runs", "paper")
+APP = "http://127.0.0.1:8501"
+PROBE_SECONDS = 0.002  # what `_probe` takes on the machine on which the lessons were timed
+
+
+def begin(lesson: str, seconds: float, full_seconds: float | None = None) -> None:
+    """The first line of a lesson: where it runs, at which scale, and how long that takes on this machine.
+
+    seconds: of the whole lesson at quick scale, on one ordinary core; full_seconds: at full scale, on a GPU.
+
+    >>> begin("01", seconds=3)  # doctest: +ELLIPSIS
+    Lesson 01 · ...
+    """
+    import plotly.io as pio
+    import torch
+
+    from ftp.lab.settings import scale
+
+    device = torch.cuda.get_device_name() if torch.cuda.is_available() else "CPU"
+    size = scale()
+    if size == "full" and full_seconds is not None:
+        expected = f"all cells together take about {_duration(full_seconds)} on one GPU"
+    else:
+        expected = f"all cells together take about {_duration(seconds * _probe() / PROBE_SECONDS)} here"
+    note(f"Lesson {lesson} · {device} · {_threads()} · scale {size} · {expected}")
+    if "plotly_mimetype" in str(pio.renderers.default):
+        pio.renderers.default = "plotly_mimetype"  # alone: with HTML, the first figure brings 5 MB of script
+
+
+def claim(sentence: str, condition: Any) -> None:
+    """Assert that a sentence holds here and now, and print it.
+
+    >>> claim("two and two are four", 2 + 2 == 4)
+    ✓ two and two are four
+    >>> claim("two and two are five", 2 + 2 == 5)
+    Traceback (most recent call last):
+    AssertionError: this does not hold: two and two are five
+    """
+    if not bool(condition):
+        raise AssertionError(f"this does not hold: {sentence}")
+    print(f"✓ {sentence}")
+
+
+def figure(title: str, x: str = "", y: str = "", *, height: int = 440, panels: Sequence[str] = ()) -> Any:
+    """An empty plotly figure in the lab's style. It brings its own paper, so the page may be light or dark.
+
+    panels: a heading for each of several pictures side by side; the second one's axes are x2 and y2, and so on.
+
+    >>> figure("A title").layout.title.text, len(figure("Two", panels=("left", "right")).layout.annotations)
+    ('A title', 2)
+    """
+    import plotly.graph_objects as go
+
+    legend = {"orientation": "h", "x": 0, "yref": "container", "y": 1 - 36 / height, "yanchor": "top"}
+    legend |= {"font": {"size": 13, "family": FONT}}
+    own = look.layout(title, "", False, height=height, showlegend=True, legend=legend)
+    width, headings = 1 / max(1, len(panels)), []
+    for n in range(max(1, len(panels))):
+        number = str(n + 1) if n else ""
+        domain = [n * width + (0.04 if n else 0), (n + 1) * width - (0.04 if n < len(panels) - 1 else 0)]
+        own[f"xaxis{number}"] = look.axis(x, False, domain=domain, anchor=f"y{number}")
+        own[f"yaxis{number}"] = look.axis("" if n else y, False, anchor=f"x{number}", title_standoff=4)
+        if panels:
+            place = {"xref": "paper", "yref": "paper", "xanchor": "center", "yanchor": "bottom"}
+            headings.append(look.note(sum(domain) / 2, 1, panels[n], False, **place))
+    return go.Figure(layout=own | {"annotations": headings})
+
+
+def band(fig: Any, x: Sequence[float], rows: Any, name: str, color: str, *, panel: int = 1) -> None:
+    """Draw the mean over seeds as a line, and from the lowest to the highest seed as a band.
+
+    rows: one row for each x, one column for each seed. The legend is that of the first panel.
+
+    >>> fig = figure("A title")
+    >>> band(fig, [1, 2], [[0.1, 0.3], [0.2, 0.6]], "random", BLUE)
+    >>> fig.data[0].y, fig.data[1].y
+    ((0.3, 0.6, 0.2, 0.1), (0.2, 0.4))
+    """
+    values = [[float(value) for value in row] for row in rows]
+    there, back = list(x), list(x)[::-1]
+    edge = [max(row) for row in values] + [min(row) for row in values][::-1]
+    middle = [sum(row) / len(row) for row in values]
+    place = {"legendgroup": name, "xaxis": f"x{panel}", "yaxis": f"y{panel}"}
+    shade = {"mode": "none", "fill": "toself", "fillcolor": look.faint(color, 0.2), "hoverinfo": "skip"}
+    fig.add_scatter(x=there + back, y=edge, showlegend=False, **shade, **place)
+    line = {"color": color, "width": 3}
+    fig.add_scatter(x=there, y=middle, name=name, line=line, showlegend=panel == 1, **place)
+
+
+def card(fig: Any, seeds: int | Iterable[int] | None = None, live: bool = True) -> Any:
+    """Write below a figure how it was made; returns the figure, so that it can end a cell.
+
+    seeds: the one or the ones that were used, None if nothing is random. live: False if recorded runs are replayed.
+
+    >>> card(figure("A title"), seeds=range(10)).layout.annotations[-1].text.split(" · ")[0]
+    'seeds 0-9'
+    """
+    import torch
+
+    parts = [_seeds(seeds), _threads(), f"torch {torch.__version__.split('+')[0]}", f"ftp {ftp.__version__}"]
+    text = " · ".join([*parts, "live" if live else "replayed"])
+    bottom = (fig.layout.margin.b if fig.layout.margin.b is not None else look.MARGIN["b"]) + CARD
+    fig.update_layout(margin_b=bottom, height=(fig.layout.height or 440) + CARD)
+    place = {"xref": "paper", "yref": "paper", "xanchor": "left", "yanchor": "top", "yshift": CARD - 4 - bottom}
+    fig.add_annotation(look.note(0, 0, text, False, font={"size": 11, "color": look.LIGHT.muted}, **place))
+    return fig
+
+
+def app_link(view: str, **settings: Any) -> str:
+    """The address that opens a view of the app (`make app`) with these settings.
+
+    >>> app_link("geometry", x=1.5, y=0.6, gamma=1)
+    'http://127.0.0.1:8501/geometry?x=1.5&y=0.6&gamma=1'
+    """
+    if view not in VIEWS:
+        raise LabError(f"view is {view!r}; the app has {', '.join(VIEWS)}")
+    return f"{APP}/{view}" + (f"?{urlencode(settings)}" if settings else "")
+
+
+def _seeds(seeds: int | Iterable[int] | None) -> str:
+    if seeds is None:
+        return "nothing random"
+    listed = [seeds] if isinstance(seeds, int) else list(seeds)
+    if len(listed) == 1:
+        return f"seed {listed[0]}"
+    if len(listed) > 2 and listed == list(range(listed[0], listed[-1] + 1)):
+        return f"seeds {listed[0]}-{listed[-1]}"
+    return f"seeds {', '.join(map(str, listed))}"
+
+
+def _threads() -> str:
+    import torch
+
+    count = torch.get_num_threads()
+    return f"{count} thread{'s' if count > 1 else ''}"
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 90:
+        return f"{max(1, round(seconds))} s"
+    return f"{round(seconds / 60)} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+
+
+def _probe() -> float:
+    """Seconds for a fixed piece of work, so that an expected time can be said for this machine."""
+    import torch
+
+    matrix = torch.ones(256, 256, dtype=torch.float64)
+    times = []
+    for _ in range(16):  # the best of many: others may be at work here too
+        begun = time.perf_counter()
+        for _ in range(4):
+            matrix @ matrix
+        times.append(time.perf_counter() - begun)
+    return min(times)

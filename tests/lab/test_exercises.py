@@ -1,0 +1,189 @@
+"""Every exercise by its registry: its solution and variants pass, each known mistake gets its own sentence."""
+
+import re
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+import torch
+
+from ftp.lab import exercises
+from ftp.lab.exercises import _exercise, check, hint, load, solution
+from ftp.lab.exercises._exercise import Exercise, Mistake, Question, define
+from ftp.lab.record import LabError
+
+ALL = [load(name) for name in exercises.names()]
+each = pytest.mark.parametrize("exercise", ALL, ids=lambda e: e.name)
+
+
+def test_the_registry_has_the_exercises_of_the_first_lessons() -> None:
+    lessons = {exercise.name: exercise.lesson for exercise in ALL}
+    assert {"mars_norm", "worst_x", "estimate_constant"} <= {name for name, n in lessons.items() if n == "01"}
+    assert "project_mars" in {name for name, n in lessons.items() if n == "03"}
+
+
+@each
+def test_the_solution_is_right(exercise: Exercise, capsys: pytest.CaptureFixture[str]) -> None:
+    solution(exercise.name)
+    shown = capsys.readouterr().out  # what a learner pastes into the cell
+    outcome = check(exercise.name, define(shown, exercise.answer))
+    assert (outcome.status, outcome.message, bool(outcome)) == ("right", exercise.well_done, True)
+    assert capsys.readouterr().out == f"✓ {exercise.name}: right. {exercise.well_done}\n"
+
+
+def cases(kind: str) -> list[Any]:
+    return [
+        pytest.param(exercise, one, id=f"{exercise.name}-{at}")
+        for exercise in ALL
+        for at, one in enumerate(getattr(exercise, kind))
+    ]
+
+
+@pytest.mark.parametrize(("exercise", "code"), cases("variants"))
+def test_other_right_answers_are_accepted(exercise: Exercise, code: str) -> None:
+    assert check(exercise.name, define(code, exercise.answer)).status == "right"
+
+
+@pytest.mark.parametrize(("exercise", "mistake"), cases("mistakes"))
+def test_each_known_mistake_gets_its_sentence(
+    exercise: Exercise, mistake: Mistake, capsys: pytest.CaptureFixture[str]
+) -> None:
+    outcome = check(exercise.name, define(mistake.code, exercise.answer))
+    assert outcome.status == "wrong"
+    assert outcome.message.splitlines()[0] == mistake.says
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == f"✗ {exercise.name}: {mistake.says}"
+    assert len(lines) == 2
+
+
+@each
+def test_a_stub_is_not_attempted_and_says_what_is_missing(
+    exercise: Exercise, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def raises(*_: Any) -> Any:
+        raise NotImplementedError
+
+    def names_it(*_: Any) -> Any:
+        raise NotImplementedError("the part that I left out")
+
+    stubs: list[tuple[Any, str]] = [(..., exercise.missing), (NotImplemented, exercise.missing)]
+    if exercise.takes == "function":
+        stubs += [(raises, exercise.missing), (names_it, "the part that I left out")]
+        stubs += [(lambda *_: NotImplemented, exercise.missing), (lambda *_: ..., exercise.missing)]
+    else:
+        stubs += [(None, exercise.missing)]
+    for stub, missing in stubs:
+        assert check(exercise.name, stub).status == "not attempted"
+        line = f'○ {exercise.name}: not attempted yet; missing: {missing}. Stuck? hint("{exercise.name}", 1)\n'
+        assert capsys.readouterr().out == line
+
+
+@each
+def test_an_answer_that_cannot_be_judged_gets_a_sentence(
+    exercise: Exercise, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def stops(*_: Any) -> Any:
+        raise IndexError("index 7 is out of bounds\nand a long story")
+
+    answers: dict[str, Any] = {"yours is of type str": "seven"}
+    if exercise.takes == "function":
+        answers = {
+            "your code stopped with IndexError: index 7 is out of bounds": stops,
+            "your function returned None; is a `return` missing?": lambda *_: None,
+            "your code stopped with TypeError: ": lambda: 1,
+            f'write check("{exercise.name}", {exercise.answer})': torch.tensor(7.0),
+        }
+        if exercise.name != "tests_that_kill":  # any answer is a verdict there
+            answers["yours is of type str"] = lambda *_: "seven"
+    for sentence, answer in answers.items():
+        assert check(exercise.name, answer).status == "wrong", sentence
+        printed = capsys.readouterr().out
+        assert sentence in printed
+        assert "Traceback" not in printed
+        assert len(printed.splitlines()) <= 2
+
+
+@each
+def test_hints_go_from_a_nudge_to_nearly_the_answer(exercise: Exercise, capsys: pytest.CaptureFixture[str]) -> None:
+    for number in (1, 2, 3):
+        hint(exercise.name, number)
+        assert capsys.readouterr().out == f"hint {number} of 3: {exercise.hints[number - 1]}\n"
+    with pytest.raises(LabError) as error:
+        hint(exercise.name, 4)
+    assert str(error.value) == f"hint 4 of {exercise.name} does not exist; ask for 1 to 3"
+
+
+@each
+def test_an_exercise_is_well_formed(exercise: Exercise) -> None:
+    assert exercise.name == sys.modules[f"ftp.lab.exercises.{exercise.name}"].__name__.rsplit(".", 1)[1]
+    assert re.fullmatch(r"\d\d", exercise.lesson)
+    assert exercise.answer.startswith("my_")
+    assert exercise.takes in ("function", "value")
+    assert len(exercise.mistakes) >= 4
+    assert exercise.variants
+    assert len(set(exercise.hints)) == 3
+    for sentence in (*exercise.hints, exercise.well_done, *(mistake.says for mistake in exercise.mistakes)):
+        assert sentence.endswith((".", "?")) or ")" in sentence, sentence
+        assert "\n" not in sentence
+    assert not exercise.missing.endswith(".")
+
+
+def test_an_unknown_exercise_is_one_sentence() -> None:
+    with pytest.raises(LabError) as error:
+        check("mars_nrom", ...)
+    assert str(error.value) == "exercise is 'mars_nrom'; did you mean mars_norm?"
+
+
+def test_a_changed_input_is_noticed() -> None:
+    def in_place(weight: torch.Tensor) -> torch.Tensor:
+        return weight.abs_().sum(1).max()
+
+    assert "changed what it was given" in check("mars_norm", in_place).message
+
+
+def test_two_mistakes_at_once_get_the_nearest_sentence_and_none_gets_the_plain_one() -> None:
+    right = define(load("mars_norm").solution, "my_mars_norm")
+
+    def whole_then_off(weight: torch.Tensor) -> Any:
+        return weight.abs().sum() if weight.shape == (2, 3) else right(weight) + 1
+
+    assert check("mars_norm", whole_then_off).message.startswith("you took the norm of the whole tensor")
+    message = check("mars_norm", lambda weight: right(weight) + 0.5).message
+    assert message == "W = [[3, -4, 2], [1, 1, -1]]: expected 9, yours gave 9.5"
+
+
+def test_not_a_number_is_wrong() -> None:
+    assert "yours gave nan" in check("mars_norm", lambda weight: float("nan")).message
+
+
+def test_an_outcome_shows_nothing_by_itself(capsys: pytest.CaptureFixture[str]) -> None:
+    outcome = check("mars_norm", ...)
+    capsys.readouterr()
+    assert outcome._ipython_display_() is None  # type: ignore[func-returns-value]
+    assert capsys.readouterr().out == ""
+
+
+def test_the_questions_are_asked_from_the_first_on() -> None:
+    asked = []
+    exercise = Exercise(
+        **{
+            **vars(load("mars_norm")),
+            "questions": tuple(Question(str(n), (torch.tensor([[float(n)]]),)) for n in (1, 2, 3)),
+            "mistakes": (),
+        }
+    )
+
+    def answer(weight: torch.Tensor) -> float:
+        asked.append(int(weight))
+        return 1.0
+
+    status, message = _exercise.examine(exercise, answer)
+    assert (status, message) == ("wrong", "2: expected 2, yours gave 1")
+    assert asked[:2] == [1, 2]
+
+
+def test_the_registry_is_read_without_torch() -> None:
+    code = "import sys; from ftp.lab import exercises; exercises.names(); print('torch' in sys.modules)"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert result.stdout.strip() == "False"
