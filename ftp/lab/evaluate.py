@@ -49,8 +49,8 @@ def score(model: nn.Module, split: Split, limit: int | None = None) -> Score:
 def calibration_error(confidence: Tensor, right: Tensor, bins: int = BINS) -> float:
     """How far confidence and accuracy are apart: the mean gap over equal bins of confidence, weighted by their counts.
 
-    >>> calibration_error(torch.tensor([0.9, 0.9]), torch.tensor([1.0, 0.0]))  # says 90 %, is right in 50 %
-    0.4...
+    >>> round(calibration_error(torch.tensor([0.9, 0.9]), torch.tensor([1.0, 0.0])), 3)  # says 90 %, right in 50 %
+    0.4
     """
     place = (confidence * bins).ceil().long().clamp(1, bins) - 1
     gap = torch.zeros(bins, dtype=confidence.dtype).index_add_(0, place, confidence - right)

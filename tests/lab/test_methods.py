@@ -1,8 +1,11 @@
 """Every method: the contract that all keep, and for each one what it changes, against an oracle."""
 
 import copy
+import re
 import subprocess
 import sys
+import textwrap
+from pathlib import Path
 
 import pytest
 import torch
@@ -10,7 +13,7 @@ from lab.runs import short, start, trained
 from torch.nn import functional as F
 
 from ftp import SGDP, project_mars
-from ftp.lab import methods
+from ftp.lab import methods, registry
 from ftp.lab.methods import Method, Option
 from ftp.lab.record import LabError
 from ftp.lab.settings import parse, resolve
@@ -141,7 +144,7 @@ def test_mars_sp_is_fine_tuning_and_then_the_projection() -> None:
 
 
 def test_ftp_is_sgdp_in_an_ordinary_loop() -> None:
-    run = trained("ftp", lr=0.1)
+    run = trained("ftp", lr=0.1, gamma_lr=0.01, k=1)
     fresh = start("ftp", lr=0.1)
     optimizer = SGDP(
         fresh.model.named_parameters(), lr=0.1, momentum=0.9, weight_decay=5e-4, nesterov=True, exclude_set={"head.*"}
@@ -230,6 +233,23 @@ def test_tpgm_leaves_the_running_statistics_to_training() -> None:
     plain.advance()
     for (n, a), b in zip(run.model.named_buffers(), plain.model.buffers(), strict=True):
         assert torch.equal(a, b), n
+
+
+def test_the_method_of_the_contributing_page_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = (Path(__file__).parent.parent.parent / "CONTRIBUTING.md").read_text()
+    (example,) = re.findall(r"```python\n(.*?)```", page, re.S)
+    (tmp_path / "late_only.py").write_text(textwrap.dedent(example))
+    monkeypatch.setattr(methods, "__path__", [*methods.__path__, str(tmp_path)])
+    registry.modules.cache_clear()
+    try:
+        assert methods.names()[-1] == "late_only"
+        run = trained("late_only", share=0.5)
+        after = dict(run.model.named_parameters())
+        moved = [not torch.equal(after[n], anchor) for n, anchor in run.task.anchors.items()]
+        assert moved == [False] * 22 + [True] * 23
+    finally:
+        registry.modules.cache_clear()
+        sys.modules.pop("ftp.lab.methods.late_only", None)
 
 
 def test_bad_settings_are_sentences() -> None:
