@@ -65,4 +65,5 @@ def wise(
         alphas=tuple(alphas),
         id=tuple(home for home, _ in rows),
         ood_avg=tuple(average(ood) for _, ood in rows),
+        seed=record.settings.seed,
     )

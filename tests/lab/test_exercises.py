@@ -94,8 +94,7 @@ def test_an_answer_that_cannot_be_judged_gets_a_sentence(
             "your code stopped with TypeError: ": lambda: 1,
             f'write check("{exercise.name}", {exercise.answer})': torch.tensor(7.0),
         }
-        if exercise.name != "tests_that_kill":  # any answer is a verdict there
-            answers["yours is of type str"] = lambda *_: "seven"
+        answers[""] = lambda *_: "seven"  # the sentence depends on what is asked for
     for sentence, answer in answers.items():
         assert check(exercise.name, answer).status == "wrong", sentence
         printed = capsys.readouterr().out

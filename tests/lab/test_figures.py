@@ -452,6 +452,7 @@ def test_labels_in_a_column_keep_apart_and_in_order() -> None:
     assert min(moved) >= 0
     assert max(moved) <= 100
     assert [sorted(moved).index(v) for v in moved] == [sorted(places).index(v) for v in places]
+    assert column([50.0, 52.0], 0, 100, gap=10) == [46.0, 56.0]  # both give way
 
 
 def test_labels_around_points_do_not_touch() -> None:

@@ -120,8 +120,7 @@ def test_25_kills_lose_nothing_and_the_bits_are_the_same(tmp_path: Path) -> None
         wait = 3.0 * float(torch.rand((), generator=g)) ** 2
         time.sleep(wait)
         process.send_signal(signal.SIGKILL)
-        acknowledged = [int(line) for line in process.stdout.read().split() if line.isdigit()]
-        process.wait()
+        acknowledged = [int(line) for line in process.communicate()[0].split() if line.isdigit()]
         kills += 1
         with Store(path) as store:
             rows = store.runs()
@@ -186,11 +185,14 @@ def test_the_worker_runs_stops_and_dies_with_its_parent(tmp_path: Path) -> None:
     assert worker.stdin is not None
     worker.stdin.close()  # what the parent's death looks like from inside
     assert worker.wait(timeout=10) == 3
+    assert worker.stdout is not None
+    worker.stdout.close()
     worker = begin()
     send(worker, json.dumps({"job": "dance", "run_id": run}))
     assert worker.stdout is not None
     assert json.loads(worker.stdout.readline()) == {"error": "job is 'dance'; it must be run, wise or corruptions"}
-    assert worker.wait(timeout=60) == 2
+    worker.communicate(timeout=60)
+    assert worker.returncode == 2
 
 
 def test_step_events_are_what_the_store_gives_back(tmp_path: Path) -> None:
