@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING
 
 from ftp.lab.commands._parser import given
 from ftp.lab.commands._shared import percent
+from ftp.lab.commands._stop import Stop
 from ftp.lab.progress import Progress, duration, say
 from ftp.lab.record import CORRUPTIONS, LabError, RunRecord, Settings
 from ftp.lab.store import Store
 
 DEAD_SECONDS = 2.0  # without a sign of life; a run gives one each second
+KILLED = "its process was killed, maybe for lack of memory; the same command goes on, with --jobs 1 if need be"
 
 if TYPE_CHECKING:
     from ftp.lab.sweep import Outcome
@@ -53,20 +55,17 @@ def run_all(wanted: Sequence[Settings], store: Store, options: Namespace) -> lis
         if ended > old:  # the first ones come from the store
             progress.at(ended, _note(outcome, store))
 
-    try:
-        with Progress(len(wanted), "runs", start=old, every=1, expected=seconds) as progress:
-            kinds = {"kinds": CORRUPTIONS, "device": options.device}
-            outcomes = sweep(wanted, store, jobs=options.jobs, backend=options.backend, on_outcome=show, **kinds)
-    except KeyboardInterrupt:
-        kept = _bury(store, options.world).keys() & {identify(settings) for settings in wanted}
-        raise KeyboardInterrupt(
-            f"stopped with {len(kept)} of {len(wanted)} runs done; what is done is kept, and the same command goes on: "
-            f"{options.command}"
-        ) from None
-    except BrokenExecutor:  # the system killed a process, and joblib ends the others then
-        left = _bury(store, options.world)
-        lost = "its process was killed, maybe for lack of memory; the same command goes on, with --jobs 1 if need be"
-        outcomes = [Outcome(run, s, "" if run in left else lost) for s in wanted for run in [identify(s)]]
+    with Stop() as stop, Progress(len(wanted), "runs", start=old, every=1, expected=seconds) as progress:
+        try:
+            how = {"jobs": options.jobs, "backend": options.backend, "device": options.device, "kinds": CORRUPTIONS}
+            outcomes = sweep(wanted, store, on_outcome=show, **how)
+        except (KeyboardInterrupt, BrokenExecutor):  # a process that dies makes joblib end the others too
+            left = _bury(store, options.world)
+            if stop.pressed:  # which ends the processes as well
+                kept = left.keys() & {identify(settings) for settings in wanted}
+                done_so_far = f"stopped with {len(kept)} of {len(wanted)} runs done; what is done is kept"
+                raise KeyboardInterrupt(f"{done_so_far}, and the same command goes on: {options.command}") from None
+            outcomes = [Outcome(run, s, "" if run in left else KILLED) for s in wanted for run in [identify(s)]]
     by_id = {outcome.run_id: outcome for outcome in outcomes}
     return [by_id[identify(settings)] for settings in wanted]
 

@@ -8,7 +8,7 @@ from typing import Self
 
 class Stop:
     """Called, it says whether a person wants to stop. While `gently` is on, the first Ctrl-C only asks; else, and from
-    the second one on, it interrupts at once.
+    the second one on, it interrupts at once. `pressed`: there was one, whatever became of it.
 
     >>> with Stop() as stop:
     ...     stop()
@@ -16,7 +16,7 @@ class Stop:
     """
 
     def __init__(self) -> None:
-        self.asked = self.gently = False
+        self.asked = self.gently = self.pressed = False
         self._main = threading.current_thread() is threading.main_thread()  # no other thread may handle signals
 
     def __call__(self) -> bool:
@@ -32,6 +32,7 @@ class Stop:
             signal.signal(signal.SIGINT, self._before)
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
+        self.pressed = True
         if self.asked or not self.gently:
             raise KeyboardInterrupt
         self.asked = True  # nothing is printed here: the signal may have come in the middle of another print
