@@ -17,8 +17,7 @@ from ftp.projection import mars_norm
 BATCH = 250
 BINS = 15  # of the calibration error
 CORRUPTED = 500  # images of the test set that are corrupted
-WATCHED = {"val": 200, "id": 200}  # images for the small evaluations on the way; WATCHED_SHIFT for each shift
-WATCHED_SHIFT = 100
+WATCHED, WATCHED_SHIFT = 200, 100  # images for the small evaluations on the way: of the test set, of each shift
 
 
 class Score(NamedTuple):
@@ -115,7 +114,7 @@ def corruption_scores(
 
 def watch(model: nn.Module, world: World, step: int) -> EvalEvent:
     """A small evaluation on the way: a few hundred images, fractions of a second."""
-    limits = {**WATCHED, **dict.fromkeys(world.info.shifts, WATCHED_SHIFT)}
+    limits = {"id": WATCHED, **dict.fromkeys(world.info.shifts, WATCHED_SHIFT)}
     scores = {name: score(model, world.split(name), limit) for name, limit in limits.items()}
     accuracy = {name: s.accuracy for name, s in scores.items()}
     return EvalEvent(step, accuracy, counts={name: s.images for name, s in scores.items()})

@@ -10,7 +10,7 @@ import torch
 from lab.pictures import EXACT, RANDOM, levels, pictures, seeded
 from torch import Tensor
 
-from ftp.lab.corruptions import corrupt
+from ftp.lab.corruptions import corrupt, digital
 from ftp.lab.corruptions._registry import REGISTRY
 from ftp.lab.corruptions.blur import shuffle
 from ftp.lab.corruptions.noise import shot_noise
@@ -29,22 +29,37 @@ def oracle(image: Tensor, kind: str, severity: int, seed: int = 0) -> Tensor:
 
 
 # Ours rounds to the nearest level, theirs cuts off: one level of difference is the least that can be asked.
-# JPEG: libjpeg computes in integers. Where a coefficient lies within its rounding error of the middle between
-# two multiples of a step, it falls to the other side, and the 8 x 8 block (16 x 16 for colour) differs.
-TOLERANCE = {"jpeg_compression": (40, 0.008)}  # largest difference in levels, share of values above 2
+TOLERANCE = {"jpeg_compression": 0}  # the same libjpeg
 
 
 @pytest.mark.parametrize("size", [(224, 224), (96, 131)], ids=str)
 @pytest.mark.parametrize("kind", EXACT)
 def test_exact_kinds_agree_with_the_oracle(kind: str, size: tuple[int, int]) -> None:
     images = levels(pictures(3, *size))
-    largest, share = TOLERANCE.get(kind, (1, 0.0))
     for severity in SEVERITIES:
         ours = corrupt(images, kind, severity).int()
         theirs = torch.stack([oracle(image, kind, severity) for image in images]).int()
-        difference = (ours - theirs).abs()
-        assert difference.max() <= largest, severity
-        assert (difference > 2).float().mean() <= share, severity
+        assert (ours - theirs).abs().max() <= TOLERANCE.get(kind, 1), severity
+
+
+@pytest.mark.parametrize("size", [(224, 224), (96, 131), (17, 33)], ids=str)
+@pytest.mark.parametrize("quality", [80, 40, 25, 15, 7])
+def test_jpeg_by_formula_is_what_libjpeg_does(quality: int, size: tuple[int, int]) -> None:
+    """libjpeg computes in integers. Where a coefficient lies within its rounding error of the middle between two
+    multiples of a step, it falls to the other side, and the 8 x 8 block (16 x 16 for colour) differs."""
+    images = levels(pictures(3, *size))
+    formula = digital.jpeg_by_formula(images, quality).clamp(0, 255).int()
+    difference = (formula - digital.jpeg_compression(images, quality).int()).abs()
+    assert difference.max() <= 40
+    assert (difference > 2).float().mean() <= 0.015
+
+
+def test_jpeg_without_libjpeg(monkeypatch: pytest.MonkeyPatch) -> None:
+    images = levels(pictures(2, 96, 131))
+    exact = corrupt(images, "jpeg_compression", 3).int()
+    monkeypatch.setattr(digital, "libjpeg", lambda: None)
+    difference = (corrupt(images, "jpeg_compression", 3).int() - exact).abs()
+    assert 0 < (difference > 2).float().mean() <= 0.015
 
 
 def statistics(image: Tensor, clean: Tensor) -> Tensor:

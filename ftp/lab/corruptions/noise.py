@@ -1,5 +1,6 @@
 """Noise: every value of every channel is disturbed on its own."""
 
+import math
 from functools import lru_cache
 
 import torch
@@ -77,10 +78,15 @@ def impulse_noise(x: Tensor, share: float, *, generator: Generator | None) -> Te
     >>> impulse_noise(torch.full((1, 3, 8, 8), 0.5), 1.0, generator=None).unique()
     tensor([0., 1.])
     """
-    draw = torch.rand(x.shape, generator=generator, device=x.device)
-    # a steep ramp cut to [0, 1] is a step, three times faster than a mask on a CPU
-    x.mul_((draw - share / 2).mul_(STEEP).clamp_(0, 1))
-    return torch.maximum(x, draw.sub_(1 - share / 2).mul_(STEEP).clamp_(0, 1), out=x)
+    # the gaps between hits of an endless row of coin tosses are geometric: draw those, not every toss
+    expected = x.numel() * share
+    count = int(expected + 8 * expected**0.5) + 16  # too few once in 10^15 batches
+    draw, salt = torch.rand(2, count, generator=generator, device=x.device)
+    gaps = (-draw).log1p_().div_(math.log1p(-share) if share < 1 else -math.inf).floor_()
+    place = gaps.long().add_(1).cumsum_(0).sub_(1)
+    hits = int(torch.searchsorted(place, x.numel()))
+    x.view(-1).index_copy_(0, place[:hits], salt[:hits].round_())
+    return x
 
 
 @corruption("speckle_noise", imagenet=[0.15, 0.2, 0.35, 0.45, 0.6], cifar=[0.06, 0.1, 0.12, 0.16, 0.2])

