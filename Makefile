@@ -10,7 +10,7 @@ WORKERS ?= 2
 .PHONY: help app lab lint test notebooks check bench clean
 
 help:
-	@echo "make app     open the page in the browser"
+	@echo "make app     open the page in the browser; make app CLASS=1 HOST=name: one server for a class"
 	@echo "make lab     open JupyterLab on notebooks/"
 	@echo "make test    run every check and every test"
 	@echo "make notebooks   run every lesson again and compare its outputs"
@@ -20,8 +20,12 @@ help:
 	@echo "The first target sets up .venv by itself (about 6 GB on Linux, a few minutes)."
 	@echo "To use another Python: make PYTHON=python3.12 app"
 
+# some shells set HOST by themselves, so only the one that was written here counts
+given = $(if $(findstring command,$(origin $(1))),--$(2) $($(1)))
+CLASS_FLAGS = $(call given,HOST,host) $(call given,ADDRESS,address)
+
 app: $(READY)
-	@$(BIN)/python -m app $(if $(PORT),--port $(PORT))
+	@$(BIN)/python -m app $(if $(PORT),--port $(PORT)) $(if $(CLASS),--class $(CLASS_FLAGS))
 
 lab: $(READY)
 	@$(BIN)/jupyter lab $(if $(filter 0,$(shell id -u)),--allow-root) notebooks
@@ -48,6 +52,7 @@ bench: $(READY)
 	@$(BIN)/python benchmarks/imports.py
 	@$(BIN)/python benchmarks/corruptions.py
 	@$(BIN)/python benchmarks/methods.py
+	@$(BIN)/python benchmarks/app_load.py
 
 clean:
 	@rm -rf .venv build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

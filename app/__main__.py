@@ -3,12 +3,15 @@
 import argparse
 import contextlib
 import os
+import re
 import socket
 import sys
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
-HOST = "127.0.0.1"
+HOST, EVERY = "127.0.0.1", "0.0.0.0"
+NAME = re.compile(r"(?:\*\.)?[A-Za-z0-9]([A-Za-z0-9.-]{0,252})")
 FIRST, LAST = 1024, 65535
 TRIES = 50
 
@@ -16,47 +19,81 @@ TRIES = 50
 def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m app", description="Start the app in your browser.")
     parser.add_argument("--port", default="8501", help="where to listen; the next free one if it is taken (8501)")
-    asked = parser.parse_args(argv).port
-    if not (asked.isascii() and asked.isdigit() and FIRST <= int(asked) <= LAST):
-        print(f"--port is {asked!r}; give a whole number from {FIRST} to {LAST}.", file=sys.stderr)
+    parser.add_argument("--store", help="the file that keeps the runs (the person's own, or $FTP_STORE)")
+    parser.add_argument("--class", dest="shared", action="store_true", help="one server for a class; needs --host")
+    parser.add_argument("--host", nargs="+", default=[], help="with --class: the names under which it is reached")
+    parser.add_argument("--address", default=EVERY, help="with --class: listen there only (127.0.0.1 behind a proxy)")
+    asked = parser.parse_args(argv)
+    problem = _problem(asked)
+    if problem:
+        print(problem, file=sys.stderr)
         return 2
-    port = free_port(int(asked))
+    address = asked.address if asked.shared else HOST
+    port = free_port(int(asked.port), address)
     if port is None:
-        print(f"Port {asked} and the next ones are taken; give another with --port.", file=sys.stderr)
+        print(f"Port {asked.port} and the next ones are taken; give another with --port.", file=sys.stderr)
         return 1
-    if port != int(asked):
-        print(f"Port {asked} is taken, so this is on {port}.", flush=True)
+    if port != int(asked.port):
+        print(f"Port {asked.port} is taken, so this is on {port}.", flush=True)
     with contextlib.suppress(KeyboardInterrupt):  # Ctrl-C while Streamlit is still being imported
-        serve(port)
+        serve(port, address, asked.host if asked.shared else [])
     return 0
 
 
-def free_port(first: int) -> int | None:
+def _problem(asked: argparse.Namespace) -> str:
+    """What is wrong with the arguments, in one sentence; empty if nothing is."""
+    if not (asked.port.isascii() and asked.port.isdigit() and FIRST <= int(asked.port) <= LAST):
+        return f"--port is {asked.port!r}; give a whole number from {FIRST} to {LAST}."
+    if asked.shared and not asked.host:
+        return "--class needs the name under which students reach this machine: write --host NAME."
+    if asked.host and not asked.shared:
+        return "--host is for a class; write --class --host NAME, or leave it out."
+    wrong = [name for name in asked.host if not NAME.fullmatch(name)]
+    if wrong:
+        return f"--host is {wrong[0]!r}; give a name such as lab.example.org, without http:// and without a port."
+    from ftp.lab.record import LabError
+    from ftp.lab.store import Store
+
+    try:
+        path = asked.store or os.environ.get("FTP_APP_STORE") or None
+        with Store(path) as store:  # a file that cannot be used is told now, not in the browser
+            os.environ["FTP_APP_STORE"] = str(store.path)
+    except LabError as error:
+        return f"{error}."
+    os.environ["FTP_APP_CLASS"] = "1" if asked.shared else "0"
+    return ""
+
+
+def free_port(first: int, address: str = HOST) -> int | None:
     """The first port from `first` on that nobody listens on."""
-    return next((port for port in range(first, min(first + TRIES, LAST + 1)) if is_free(port)), None)
+    return next((port for port in range(first, min(first + TRIES, LAST + 1)) if is_free(port, address)), None)
 
 
-def is_free(port: int) -> bool:
+def is_free(port: int, address: str) -> bool:
     with socket.socket() as probe:
         if os.name == "posix":  # else the port of an app ended a moment ago counts as taken
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            probe.bind((HOST, port))
+            probe.bind((address, port))
         except OSError:
             return False
     return True
 
 
-def serve(port: int) -> None:
+def serve(port: int, address: str, hosts: list[str]) -> None:
     """Run Streamlit in this process until Ctrl-C or SIGTERM; it opens the browser itself."""
-    print(f"The app is at http://{HOST}:{port} (Ctrl-C ends it).", flush=True)
+    where = hosts[0] if hosts else HOST
+    print(f"The app is at http://{where}:{port} (Ctrl-C ends it).", flush=True)
     os.chdir(ROOT)  # Streamlit looks for .streamlit/config.toml in the current directory
     from streamlit.web import cli  # slow to import, so only once the arguments are known to be good
 
-    options = {"server.port": port, "server.headless": is_headless()}
+    options: dict[str, Any] = {"server.port": port, "server.headless": bool(hosts) or is_headless()}
     # the welcome repeats the address, and on a first start asks for an e-mail address
     options |= {"logger.hideWelcomeMessage": True, "server.showEmailPrompt": False}
     flags = [f"--{name}={str(value).lower()}" for name, value in options.items()]
+    if hosts:
+        flags += [f"--server.address={address}", f"--browser.serverAddress={where}"]
+        flags += [f"--server.allowedHosts={name}" for name in (*hosts, HOST, "localhost")]
     cli.main(["run", str(ROOT / "app" / "main.py"), *flags], standalone_mode=False)
 
 

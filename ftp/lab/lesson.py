@@ -4,8 +4,13 @@ Whatever differs from machine to machine (threads, seconds, versions) is shown a
 printed, so that the printed lines of a lesson are the same everywhere.
 """
 
+import base64
+import io
+import subprocess
+import sys
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
@@ -13,10 +18,12 @@ import ftp
 from ftp.lab.figures import _template as look
 from ftp.lab.figures._template import BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, VERMILLION
 from ftp.lab.predictions import calibration, note, outcome, predict
-from ftp.lab.record import LabError
+from ftp.lab.record import LabError, RunRecord, Settings
+from ftp.lab.recordings import GROUPS, SEEDS, recorded
 
 __all__ = ["BLUE", "GREEN", "GREY", "ORANGE", "PURPLE", "SKY", "VERMILLION"]
-__all__ += ["app_link", "band", "begin", "calibration", "card", "claim", "figure", "outcome", "predict"]
+__all__ += ["app_link", "band", "begin", "calibration", "card", "claim", "doctor", "figure", "outcome"]
+__all__ += ["pictures", "plan", "predict", "runs"]
 
 FONT = "Helvetica, Arial, sans-serif"
 CARD = 26  # pixels below a figure for the card
@@ -49,6 +56,13 @@ def begin(lesson: str, seconds: float, full_seconds: float | None = None) -> Non
         pio.renderers.default = "plotly_mimetype"  # alone: with HTML, the first figure brings 5 MB of script
 
 
+def doctor() -> None:
+    """What `ftp-lab doctor` says: what this machine has, and how long things take here."""
+    command = [sys.executable, "-m", "ftp.lab", "doctor"]
+    found = subprocess.run(command, capture_output=True, text=True, check=False)
+    note((found.stdout or found.stderr).replace(str(Path.home()), "~"), tag="pre")
+
+
 def claim(sentence: str, condition: Any) -> None:
     """Assert that a sentence holds here and now, and print it.
 
@@ -61,6 +75,57 @@ def claim(sentence: str, condition: Any) -> None:
     if not bool(condition):
         raise AssertionError(f"this does not hold: {sentence}")
     print(f"✓ {sentence}")
+
+
+def runs(
+    group: str = "methods", *, method: str | None = None, seed: int | None = None, train: bool = False
+) -> list[RunRecord]:
+    """The runs behind a figure: the recorded ones at once, or with train=True made here, into your own store.
+
+    What your store holds is not trained again.
+
+    >>> len(runs("methods", method="ftp"))
+    10
+    """
+    if not train:
+        return recorded(group=group, method=method, seed=seed)
+    from ftp.lab.progress import Progress
+    from ftp.lab.store import Store
+    from ftp.lab.sweep import Outcome, sweep
+
+    wanted, ended = plan(group, method=method, seed=seed), []
+    with Store() as store, Progress(len(wanted), "runs") as progress:
+
+        def tell(outcome: Outcome) -> None:
+            ended.append(outcome)
+            progress.at(len(ended), f"{outcome.settings.method} seed {outcome.settings.seed}")
+
+        sweep(wanted, store, on_outcome=tell)
+        failed = [outcome.error for outcome in ended if outcome.error]
+        if failed:
+            raise LabError(f"{len(failed)} of {len(wanted)} runs failed, the first one with: {failed[0]}")
+        made = {outcome.settings: outcome.run_id for outcome in ended}
+        return [store.load(made[settings]) for settings in wanted]
+
+
+def plan(group: str, *, method: str | None = None, seed: int | None = None) -> list[Settings]:
+    """The settings of a group of recorded runs, by seed and then by method; at full scale, their large versions.
+
+    >>> [settings.options["k"] for settings in plan("kappa", seed=0)]
+    [0.0, 0.5]
+    """
+    from ftp.lab import methods
+    from ftp.lab.registry import unknown
+    from ftp.lab.sweep import grid
+
+    if group not in GROUPS:
+        raise LabError(unknown("group", group, GROUPS))
+    what = GROUPS[group]
+    chosen = what.methods or methods.names()
+    if method is not None and method not in chosen:
+        raise LabError(unknown(f"the method of the recordings {group!r}", method, chosen))
+    seeds = SEEDS if seed is None else [seed]
+    return grid([method] if method else chosen, seeds=seeds, over=what.over, given=what.given)
 
 
 def figure(title: str, x: str = "", y: str = "", *, height: int = 440, panels: Sequence[str] = ()) -> Any:
@@ -107,6 +172,31 @@ def band(fig: Any, x: Sequence[float], rows: Any, name: str, color: str, *, pane
     fig.add_scatter(x=there + back, y=edge, showlegend=False, **shade, **place)
     line = {"color": color, "width": 3}
     fig.add_scatter(x=there, y=middle, name=name, line=line, showlegend=panel == 1, **place)
+
+
+def pictures(title: str, rows: Mapping[str, Any]) -> Any:
+    """A figure of images, one row for each name; a row is a tensor (count, 3, height, width) in [0, 1].
+
+    >>> import torch
+    >>> pictures("Two rows", {"black": torch.zeros(4, 3, 8, 8), "white": torch.ones(4, 3, 8, 8)}).layout.yaxis.ticktext
+    ('black', 'white')
+    """
+    import torch
+    from PIL import Image
+
+    strips = [torch.cat(list(images), dim=2) for images in rows.values()]
+    sheet = torch.cat(strips, dim=1).clamp(0, 1).mul(255).round().to(torch.uint8)
+    height, width = sheet.shape[1] // len(strips), sheet.shape[2]
+    fig = figure(title, height=130 + 50 * len(strips))
+    file = io.BytesIO()
+    Image.fromarray(sheet.permute(1, 2, 0).numpy()).save(file, "PNG")
+    source = f"data:image/png;base64,{base64.b64encode(file.getvalue()).decode()}"
+    fig.add_image(source=source, hoverinfo="skip")
+    middles = [height * (n + 0.5) for n in range(len(strips))]
+    fig.update_yaxes(tickvals=middles, ticktext=list(rows), range=[sheet.shape[1], 0], showgrid=False)
+    fig.update_xaxes(visible=False, range=[0, width], constrain="domain")
+    fig.update_layout(margin_l=110, margin_t=50, margin_b=10, yaxis_scaleanchor="x")
+    return fig
 
 
 def card(fig: Any, seeds: int | Iterable[int] | None = None, live: bool = True) -> Any:

@@ -116,8 +116,10 @@ def _right(said: Any, was: Any, within: float) -> bool:
     return bool(said == was)
 
 
-def note(text: str) -> None:
-    """Show a line that differs from machine to machine: as HTML in a notebook, which no test compares.
+def note(text: str, tag: str = "small") -> None:
+    """Show what differs from machine to machine: as HTML in a notebook, which no test compares.
+
+    tag: of the HTML, "pre" for a text of several lines.
 
     >>> note("2 threads")
     2 threads
@@ -126,4 +128,4 @@ def note(text: str) -> None:
     if shell is None:
         print(text)
     else:
-        sys.modules["IPython"].display.display({"text/html": f"<small>{html.escape(text)}</small>"}, raw=True)
+        sys.modules["IPython"].display.display({"text/html": f"<{tag}>{html.escape(text)}</{tag}>"}, raw=True)

@@ -1,6 +1,7 @@
 """How far a long piece of work is: a bar on a terminal, plain lines elsewhere, always on standard error."""
 
 import contextlib
+import os
 import sys
 import time
 from collections.abc import Callable
@@ -26,6 +27,14 @@ def say(text: str = "", stream: TextIO | None = None) -> None:
     stream = sys.stderr if stream is None else stream
     with contextlib.suppress(BrokenPipeError):
         print(text, file=stream, flush=True)
+
+
+def _width(stream: TextIO) -> int:
+    """The columns of a terminal; 80 if it does not say."""
+    try:
+        return os.get_terminal_size(stream.fileno()).columns or 80
+    except (AttributeError, OSError, ValueError):
+        return 80
 
 
 class Progress:
@@ -63,8 +72,10 @@ class Progress:
         if self.stream.isatty():
             from tqdm import tqdm
 
-            form = "{n_fmt}/{total_fmt} {unit} |{bar:24}| {desc}"
-            self.bar = tqdm(total=total, initial=start, unit=unit, file=self.stream, bar_format=form, leave=False)
+            wide = _width(self.stream)
+            form = f"{{n_fmt}}/{{total_fmt}} {{unit}} |{{bar:{max(4, min(24, wide // 5))}}}| {{desc}}"
+            how: dict[str, Any] = {"bar_format": form, "leave": False, "ncols": wide - 1}
+            self.bar = tqdm(total=total, initial=start, unit=unit, file=self.stream, **how)
             if expected:
                 self.bar.set_description_str(f"about {duration(expected)} left")
 

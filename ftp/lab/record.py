@@ -182,6 +182,8 @@ def result_of(record: RunRecord) -> dict[str, Any]:
     seconds = sorted(point.seconds for point in record.points if point.seconds > 0)
     last = record.points[-1] if record.points else None
     gammas = zip(record.layers, last.gamma, strict=True) if last else ()
+    reached = zip((0, *(point.step for point in record.points)), record.points, strict=False)
+    trained = sum((point.step - before) * point.seconds for before, point in reached)
     four = [v for kind in CORRUPTIONS for v in final.corruptions.get(kind, ())]
     return {
         "run_id": record.run_id,
@@ -199,7 +201,7 @@ def result_of(record: RunRecord) -> dict[str, Any]:
         "lipschitz": dict(final.lipschitz),
         "seconds_per_step": seconds[len(seconds) // 2] if seconds else None,  # the median
         "constraints": {name: gamma for name, gamma in gammas if gamma is not None},
-        "provenance": dict(record.provenance),
+        "provenance": {**record.provenance, "seconds": round(trained, 2)},  # of all steps, evaluation left out
     }
 
 

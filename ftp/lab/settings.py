@@ -1,9 +1,11 @@
 """Settings at the border: from what a person wrote to a checked `Settings`. Without torch."""
 
+import difflib
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from typing import Any
 
 from ftp.lab import methods, recipes, worlds
@@ -77,7 +79,12 @@ def resolve(world: str = "digits", method: str = "ftp", given: Mapping[str, Any]
     >>> resolve("digits", "ftp", {"k": "0.5", "seed": 3}).options["k"]
     0.5
     """
-    values = {row.name: row.value for row in known(world, method, given)}
+    rows = known(world, method, given)
+    for row in rows:
+        if row.option.layer and row.value:
+            _check_layer(row.name, str(row.value), worlds.info(world).layers)
+    # a what-if that is not asked leaves no trace: the settings are those of a run without it
+    values = {row.name: row.value for row in rows if not (row.option.layer and row.value == "")}
     common = {name: values.pop(name) for name in COMMON}
     return Settings(world=world, method=method, **common, options=values)  # type: ignore[arg-type]
 
@@ -96,6 +103,10 @@ def parse(name: str, given: object, option: Option) -> Value:
         if given not in option.choices:
             raise LabError(f"{name} is {given!r}; it must be {' or '.join(option.choices)}, {example}")
         return str(given)
+    if isinstance(option.default, str):
+        if not isinstance(given, str):
+            raise LabError(f"{name} is {given!r}; it must be text, such as {name}=stem.weight")
+        return given
     whole = isinstance(option.default, int)
     wanted = f"a {'whole ' if whole else ''}number {_range(option)}"
     try:
@@ -109,7 +120,17 @@ def parse(name: str, given: object, option: Option) -> Value:
     return int(value) if whole else value
 
 
+def _check_layer(name: str, pattern: str, layers: Sequence[str]) -> None:
+    """A world that does not say its layers before it is loaded leaves the check to the method."""
+    if layers and not any(fnmatchcase(layer, pattern) for layer in layers):
+        example = f"such as {name}={layers[0]}"
+        close = difflib.get_close_matches(pattern, layers, n=1, cutoff=0.6)
+        hint = f"did you mean {close[0]}?" if close else f"write one of its {len(layers)} tensors, {example}"
+        raise LabError(f"{name} is {pattern!r}, and no layer is called so; {hint}")
+
+
 def _range(option: Option) -> str:
+    low, high = (f"{x:.0f}" if abs(x) >= 1e5 and x == math.floor(x) else f"{x:g}" for x in (option.low, option.high))
     if math.isinf(option.high):
-        return f"from {option.low:g} on" if math.isfinite(option.low) else ""
-    return f"from {option.low:g} to {option.high:g}"
+        return f"from {low} on" if math.isfinite(option.low) else ""
+    return f"from {low} to {high}"

@@ -179,6 +179,11 @@ class Store:
         with self._reading() as db:
             return str(_rows.row_of(db, run_id)["status"])
 
+    def owner(self, run_id: str) -> str:
+        """The process that claimed a run last, as host:pid:token; empty if none did."""
+        with self._reading() as db:
+            return str(_rows.row_of(db, run_id)["owner"] or "")
+
     def load(self, run_id: str) -> RunRecord:
         """All that is known of a run."""
         with self._reading() as db:

@@ -114,17 +114,22 @@ def _one(settings: Settings, path: str, device: str, kinds: tuple[str, ...]) -> 
 def _there(
     rest: list[Settings], store: Store, jobs: int, backend: str, device: str, kinds: tuple[str, ...]
 ) -> Iterator[Outcome]:
-    """A cluster: each run has a store of its own over there, and comes home as plain data and weights."""
+    """A cluster: each run has a store of its own over there, and comes home as plain data and weights.
+
+    A round at a time, since these backends answer only at the end of a call: Ctrl-C loses one round.
+    """
     _connect(backend)
-    with joblib.parallel_config(backend=backend, n_jobs=jobs):
-        results = joblib.Parallel()(joblib.delayed(_abroad)(s, device, kinds) for s in rest)
-    for outcome, data, weights in results:
-        if data is not None:
-            store.import_(data)
-            write_atomic(store.weights_path(outcome.run_id), weights)
-        else:
-            store.finish(outcome.run_id, "failed", outcome.error)
-        yield outcome
+    for start in range(0, len(rest), jobs):
+        with joblib.parallel_config(backend=backend, n_jobs=jobs):
+            calls = (joblib.delayed(_abroad)(s, device, kinds) for s in rest[start : start + jobs])
+            results = joblib.Parallel()(calls)
+        for outcome, data, weights in results:
+            if data is not None:
+                store.import_(data)
+                write_atomic(store.weights_path(outcome.run_id), weights)
+            else:
+                store.finish(outcome.run_id, "failed", outcome.error)
+            yield outcome
 
 
 def _abroad(settings: Settings, device: str, kinds: tuple[str, ...]) -> tuple[Outcome, dict[str, Any] | None, bytes]:

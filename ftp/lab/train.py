@@ -46,7 +46,17 @@ def pick_device(asked: str = "auto") -> torch.device:
         return torch.device(there[0])
     if asked.split(":")[0] not in there:
         raise LabError(f"device is {asked!r}; this machine has {', '.join(there)}: write device=auto")
-    return torch.device(asked)
+    device = _device(asked)
+    if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
+        raise LabError(f"device is {asked!r}; this machine has {torch.cuda.device_count()} GPUs: write device=cuda:0")
+    return device
+
+
+def _device(asked: str) -> torch.device:
+    try:
+        return torch.device(asked)
+    except RuntimeError:
+        raise LabError(f"device is {asked!r}; write cpu, cuda, cuda:0, mps or auto") from None
 
 
 class FineTuning:
@@ -70,7 +80,7 @@ class FineTuning:
         self.kinds, self.watches, self.evaluate_at_end = tuple(kinds), watches, evaluate_at_end
         self.device = pick_device(device)
         self.world = worlds.load(settings.world)
-        self.step = 0
+        self.step, self.whole = 0, True  # not whole: in the middle of a step
         self.model = self.world.model(settings.seed).to(self.device)
         self.pretrained = copy.deepcopy(self.model).eval()
         names = [name for name, _ in self.model.named_parameters()]
@@ -116,6 +126,7 @@ class FineTuning:
     def advance(self) -> tuple[Tensor, float]:
         """One training step: its loss, still on the device, and its learning rate."""
         method, optimizer, step = self.method, self.method.optimizer, self.step
+        self.whole = False
         torch.manual_seed(self.settings.seed * 1_000_003 + step)  # for models with dropout
         method.before_step(step)
         lr = method.lr(step)
@@ -131,7 +142,7 @@ class FineTuning:
         self.scaler.step(optimizer)
         self.scaler.update()
         method.after_step(step)
-        self.step += 1
+        self.step, self.whole = step + 1, True
         return loss.detach(), lr
 
     def _autocast(self) -> contextlib.AbstractContextManager[Any]:
@@ -193,8 +204,8 @@ class FineTuning:
         return evaluate.final(self.model, self.pretrained, self.world, self.step, self.kinds)
 
     def save(self) -> None:
-        """Write the checkpoint, if this run has a place for one."""
-        if self.checkpoint is not None:
+        """Write the checkpoint, if this run has a place for one; in the middle of a step the last one stays."""
+        if self.checkpoint is not None and self.whole:
             write_checkpoint(self.checkpoint, self)
 
     def provenance(self) -> dict[str, Any]:

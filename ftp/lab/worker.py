@@ -2,9 +2,10 @@
 
 It imports torch, says "ready", and waits for one line of JSON on its standard input:
 
-    {"job": "run", "settings": {...}}            fine-tune, every event into the store
+    {"job": "run", "settings": {...}}            fine-tune, every event into the store; "run_id", if given, is checked
     {"job": "wise", "run_id": "..."}             the line from W0 to W, kept beside the run's weights
     {"job": "corruptions", "run_id": "..."}      add all 19 kinds to a finished run
+    {"job": "microscope", "run_id": "...", "layer": "..."}   single steps of one layer, kept beside the weights
 
 Later lines: "stop" ends the run after its present step. When the standard input closes, the parent is gone, and the
 worker is gone too: no orphan keeps a core busy. It answers in lines of JSON: {"status": ...} or {"error": sentence}.
@@ -16,6 +17,7 @@ import os
 import sys
 import threading
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any
 
 from ftp.lab.record import LabError, RunRecord, settings_from_dict
@@ -31,32 +33,36 @@ def main(argv: list[str] | None = None) -> int:
     asked = parser.parse_args(argv)
     if hasattr(os, "nice"):
         os.nice(POLITE)
+    jobs: SimpleQueue[bytes] = SimpleQueue()
+    stop, over = threading.Event(), threading.Event()
+    threading.Thread(target=listen, args=(jobs, stop, over), daemon=True).start()
     import torch
 
     from ftp.lab import train  # noqa: F401  before "ready", so that a job starts at once
 
     torch.set_num_threads(1)  # two threads on a busy machine are slower than one
     say(status="ready")
-    first = sys.stdin.readline()
-    if not first:
-        return 0
-    stop = threading.Event()
-    threading.Thread(target=listen, args=(stop,), daemon=True).start()
+    job = json.loads(jobs.get())
     try:
         with Store(asked.store) as store:
-            say(status=work(json.loads(first), store, asked.device, stop))
+            answer = {"status": work(job, store, asked.device, stop)}
     except LabError as error:
-        say(error=str(error))
-        return 2
-    return 0
+        answer = {"error": str(error)}
+    over.set()  # from here on the exit code is that of the job, even if the parent closes the pipe now
+    say(**answer)
+    return 2 if "error" in answer else 0
 
 
-def listen(stop: threading.Event) -> None:
-    """Wait for "stop", or for the end of the parent, which is the end of this process."""
-    for line in sys.stdin:
-        if line.strip() == "stop":
-            stop.set()
-    os._exit(3)
+def listen(jobs: "SimpleQueue[bytes]", stop: threading.Event, over: threading.Event) -> None:
+    """Hand on a job, wait for "stop", or for the end of the parent: that is the end of a job that is not over."""
+    with open(0, "rb", buffering=0, closefd=False) as lines:  # no buffer, so no lock is held at the exit
+        for line in lines:
+            if line.strip() == b"stop":
+                stop.set()
+            else:
+                jobs.put(line)
+    if not over.is_set():
+        os._exit(3)
 
 
 def say(**what: Any) -> None:
@@ -65,10 +71,13 @@ def say(**what: Any) -> None:
 
 def work(job: dict[str, Any], store: Store, device: str, stop: threading.Event) -> str:
     """Do one job; the status of the run afterwards."""
-    from ftp.lab.run import execute
+    from ftp.lab.run import execute, identify
 
     if job.get("job") == "run":
-        return execute(settings_from_dict(job["settings"]), store, device=device, stop=stop.is_set).status
+        settings = settings_from_dict(job["settings"])
+        if job.get("run_id") not in (None, identify(settings)):  # else it would be made under an id that nobody watches
+            raise LabError("the code has changed since the server was started; start the server again")
+        return execute(settings, store, device=device, stop=stop.is_set).status
     record = store.load(job.get("run_id", ""))
     if job.get("job") == "wise":
         from ftp.lab.wise import ALPHAS, wise
@@ -81,12 +90,24 @@ def work(job: dict[str, Any], store: Store, device: str, stop: threading.Event) 
         from ftp.lab.corruptions import KINDS
 
         return execute(record.settings, store, device=device, kinds=KINDS).status
-    raise LabError(f"job is {job.get('job')!r}; it must be run, wise or corruptions")
+    if job.get("job") == "microscope":
+        from ftp.lab.microscope import trace
+
+        layer = str(job.get("layer", ""))
+        seen = trace(record.settings, layer, device=device, stop=stop.is_set)
+        write_atomic(microscope_path(store, record.run_id, layer), json.dumps(seen).encode())
+        return "done"
+    raise LabError(f"job is {job.get('job')!r}; it must be run, wise, corruptions or microscope")
 
 
 def wise_path(store: Store, record: RunRecord) -> Path:
     """Where the WiSE curve of a run is kept."""
     return store.weights_path(record.run_id).with_suffix(".wise.json")
+
+
+def microscope_path(store: Store, run_id: str, layer: str) -> Path:
+    """Where the steps of one layer of a run are kept; `layer` was found among the run's layers before."""
+    return store.weights_path(run_id).with_suffix(f".{layer}.microscope.json")
 
 
 if __name__ == "__main__":

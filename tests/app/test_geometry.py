@@ -1,26 +1,36 @@
-"""The plain-float projection against the torch one, and the picture's shape."""
+"""The plain-float projection and bound against the torch ones, and the view as a visitor meets it."""
 
-import csv
-import doctest
-import io
 import itertools
+import json
 import math
 
-import plotly.graph_objects as go
 import pytest
 import torch
+from streamlit.testing.v1 import AppTest
 
 from app import geometry
+from app.views import geometry as view
 from ftp import project_mars
+from ftp.lipschitz import worst_input
+from ftp.projection import mars_norm
 
 STEPS = [-2.0, -1.25, -0.3, 0.0, 0.7, 2.0]
 GAMMAS = [0.0, 0.05, 1.0, 2.0]
+PAGE = "from app.views import geometry\ngeometry.render()"
 
 
-def test_docstring_examples():
-    failed, tried = doctest.testmod(geometry)
-    assert tried > 0
-    assert failed == 0
+def open_view(**query):
+    page = AppTest.from_string(PAGE, default_timeout=120)
+    for name, value in query.items():
+        page.query_params[name] = value
+    page.run()
+    assert not page.exception
+    return page
+
+
+def sent(page, place=0):
+    """What the page gives to a component."""
+    return json.loads(page.get("bidi_component")[place].proto.json)
 
 
 @pytest.mark.parametrize("gamma", GAMMAS)
@@ -56,55 +66,65 @@ def test_bad_numbers_are_named(bad):
         geometry.project(*bad)
 
 
-@pytest.mark.parametrize(
-    ("settings", "ending"),
-    [
-        ((1.5, 0.6, 1.0), "2.10 away; the leash is 1.00 long, so it is pulled back to 48 % of its way."),
-        ((0.3, 0.4, 1.0), "0.70 away; the leash is 1.00 long, so it is within reach and nothing happens."),
-        ((0.3, 0.4, 0.0), "pulled all the way back to its anchor."),
-        ((0.0, 0.0, 0.0), "the leash has nothing to do."),
-        ((2.0, 0.0, 1.999), "pulled back to 99 % of its way."),
-        ((2.0, 2.0, 0.001), "pulled back to 1 % of its way."),
-    ],
-)
-def test_sentence(settings, ending):
-    assert geometry.sentence(geometry.project(*settings)).endswith(ending)
+@pytest.mark.parametrize("gamma", [0.0, 0.3, 1.0, 2.0])
+@pytest.mark.parametrize("number", [0, 1, 7, 19])
+def test_the_bound_is_the_mars_norm_and_its_input_reaches_it(number, gamma):
+    rows = geometry.matrix(number, gamma)
+    difference = torch.tensor(rows, dtype=torch.float64)
+    found = geometry.bound(rows)
+    assert found.l_d == pytest.approx(float(mars_norm(difference)))
+    assert found.l_d <= gamma + 1e-12
+    assert geometry.slope(rows, found.worst) == pytest.approx(found.l_d)
+    assert geometry.slope(rows, worst_input(difference).sign().tolist()) == pytest.approx(found.l_d)
+    x = torch.rand(500, 3, generator=torch.Generator().manual_seed(number), dtype=torch.float64) * 2 - 1
+    assert all(geometry.slope(rows, one) <= found.l_d + 1e-12 for one in x.tolist())
 
 
-def test_csv_holds_the_table_and_the_settings():
-    row = geometry.project(1.5, 0.6, 1.0)
-    text = geometry.to_csv(row)
-    assert text.isascii()
-    lines = list(csv.DictReader(io.StringIO(text)))
-    assert [line["point"] for line in lines] == ["anchor", "wanted", "kept"]
-    assert float(lines[1]["l1 distance"]) == pytest.approx(2.1)
-    assert float(lines[2]["l1 distance"]) == pytest.approx(1.0)
-    assert [float(line["shrink"]) for line in lines] == pytest.approx([1 / 2.1] * 3)
-    assert [float(line["gamma"]) for line in lines] == [1.0] * 3
+def test_no_input_has_no_slope():
+    assert geometry.slope(geometry.matrix(0, 1.0), (0.0, 0.0, 0.0)) == 0.0
 
 
-@pytest.mark.parametrize("circle", [False, True])
-@pytest.mark.parametrize("settings", [(1.5, 0.6, 1.0), (0.3, 0.4, 1.0), (0.0, 0.0, 0.0), (-2.0, 2.0, 0.0)])
-def test_figure(settings, circle):
-    row = geometry.project(*settings)
-    figure = geometry.figure(row, circle)
-    go.Figure(figure)  # Plotly knows every property
-    names = [trace["name"] for trace in figure["data"]]
-    assert ("l2 circle, same γ" in names) == circle
-    assert ("pull-back" in names) == row.pulled
-    always = ["reach |x| + |y| ≤ γ", "leash", "anchor W₀", "wanted W̃", "kept W"]
-    assert [name for name in names if name not in ("l2 circle, same γ", "pull-back")] == always
-    assert all(math.isfinite(v) for trace in figure["data"] for v in (*trace["x"], *trace["y"]))
-    assert figure["layout"]["yaxis"]["scaleanchor"] == "x"
-    assert figure["layout"]["template"] == "none"
+def test_the_copied_python_runs_and_says_the_same(capsys):
+    row, rows = geometry.project(1.5, 0.6, 1.0), geometry.matrix(3, 1.0)
+    exec(view.python_of(row, rows), {})
+    said = capsys.readouterr().out
+    assert "tensor([[0.7143, 0.2857]])" in said
+    assert f"tensor({geometry.bound(rows).l_d:.4g}" in said.replace("1.0000", "1")
 
 
-def test_figure_draws_the_projection():
-    row = geometry.project(-2.0, 1.0, 1.5)
-    traces = {trace["name"]: trace for trace in geometry.figure(row)["data"]}
-    kept = traces["kept W"]["x"] + traces["kept W"]["y"]
-    assert kept == pytest.approx([-1.0, 0.5])
-    assert [traces["leash"]["x"][-1], traces["leash"]["y"][-1]] == kept
-    assert [traces["pull-back"]["x"][-1], traces["pull-back"]["y"][-1]] == kept
-    diamond = traces["reach |x| + |y| ≤ γ"]
-    assert all(abs(x) + abs(y) == 1.5 for x, y in zip(diamond["x"], diamond["y"], strict=True))
+def test_first_view():
+    page = open_view()
+    assert page.header[0].value.endswith("?")
+    assert sent(page) == {"x": 1.5, "y": 0.6, "gamma": 1.0, "circle": False}
+    assert any("2.10 away is held at 1.00" in m.value for m in page.markdown)
+    lemma = sent(page, 1)
+    assert lemma["l_d"] == pytest.approx(max(sum(map(abs, row)) for row in lemma["matrix"]))
+
+
+def test_a_link_carries_the_settings():
+    page = open_view(x="-1.5", y="2", gamma="0.35", circle="true", matrix="4", x1="-1", x2="0.25", x3="1")
+    assert sent(page) == {"x": -1.5, "y": 2.0, "gamma": 0.35, "circle": True}
+    assert sent(page, 1)["x"] == [-1.0, 0.25, 1.0]
+    assert [tuple(row) for row in sent(page, 1)["matrix"]] == [pytest.approx(row) for row in geometry.matrix(4, 0.35)]
+    link = next(c.value for c in page.code if "geometry?" in c.value)
+    assert "x=-1.5&y=2.0&gamma=0.35&circle=true&matrix=4&x1=-1.0&x2=0.25&x3=1.0" in link
+
+
+@pytest.mark.parametrize("bad", ["nan", "inf", "99", "-1e400", "", "<b>", "1,5"])
+def test_bad_links_fall_back_to_the_defaults(bad):
+    page = open_view(x=bad, y=bad, gamma=bad, circle=bad, x1=bad, matrix=bad)
+    assert sent(page) == {"x": 1.5, "y": 0.6, "gamma": 1.0, "circle": False}
+    assert sent(page, 1)["x"] == [0.5, 0.5, 0.5]
+
+
+def test_the_tables_can_be_downloaded():
+    page = open_view()
+    assert [button.label for button in page.get("download_button")] == ["Download as CSV", "Download as CSV"]
+    assert list(page.table[0].value["l1 distance"]) == ["0", "2.1", "1"]
+
+
+def test_a_prediction_gets_its_answer():
+    page = open_view()
+    assert not any("1.41 times" in m.value for m in page.markdown)
+    page.radio(key="geometry_guess").set_value(view.GUESSES[0]).run()
+    assert any(m.value.startswith("Right: ") and "1.41 times" in m.value for m in page.markdown)

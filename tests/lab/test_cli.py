@@ -45,6 +45,7 @@ def filled(path: Path, template: Path) -> Path:
 NEEDS = "write it as in: ftp-lab"
 SEVERITY = "it must be a whole number from 1 to 5, such as --severity 3"
 PICTURES = "it must end with one of .png, .jpg, .jpeg, .webp, .bmp"
+WISE = "method is 'wise', which is no training; walk over a finished run with: ftp-lab wise RUN"
 SENTENCES = [
     ("rnu", "command is 'rnu'; did you mean run?"),
     ("xyz", f"command is 'xyz'; it must be one of {', '.join(commands.names())}"),
@@ -69,6 +70,10 @@ SENTENCES = [
     ("run digits --json .", ". is a folder; name a file in it, such as result.json"),
     ("table digits --format pdf", "--format is 'pdf'; it must be one of md, latex, csv"),
     ("table digits --methods ftp,fpt", "method is 'fpt'; did you mean ftp?"),
+    ("table digits --methods ,", "--methods is ',' and names none; write it as in: --methods finetune,ftp"),
+    ("sweep digits --methods , ,", "--methods is ', ,' and names none; write it as in: --methods finetune,ftp"),
+    ("run digits --method wise", WISE),
+    ("table digits --methods ftp,wise", WISE),
     ("table digits --seeds 0", "--seeds is '0'; it must be a whole number from 1 to 1000, such as --seeds 5"),
     (
         "table digits --set seed=1",
@@ -213,12 +218,13 @@ def test_list_has_everything(lab: Call) -> None:
         assert methods.method(name).summary in out
     assert set(corruptions()) == set(KINDS)  # read without torch, and complete
     assert lab("list", "methods").out.splitlines()[0] == "methods"
+    assert lab("list", "methods").out.splitlines()[-1].split()[:2] == ["wise", "WiSE"]
     assert "digits:" not in lab("list", "methods").out
 
 
 SHEET: dict[str, Any] = {
     "quick": {
-        "budget": {"trials": 2, "seeds": 2},
+        "budget": {"trials": 2, "seeds": [7, 8], "chosen_by": "accuracy"},
         "grid": {"ftp": {"lr": [0.02, 0.05]}},
         "outcome": {
             "ftp": [
@@ -233,15 +239,18 @@ SHEET: dict[str, Any] = {
 
 def test_recipe_shows_grid_outcome_and_choice(lab: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(recipes, "sheet", lambda world: SHEET)
-    head = "Chosen on ID validation alone, with the same budget for every method (trials=2 seeds=2):"
+    head = [
+        "Chosen on ID validation alone, with the same budget for every method:",
+        *("  trials: 2", "  seeds: 7 8", "  chosen by: accuracy"),
+    ]
     assert lab("recipe", "digits").out.splitlines() == [
-        head,
+        *head,
         "method  tried    val  choice   grid",
         "ftp         2  97.00  lr=0.02  lr: 0.02 0.05",
     ]
     lines = lab("recipe", "digits", "ftp").out.splitlines()
-    assert lines[:4] == [
-        head,
+    assert lines[:7] == [
+        *head,
         "  val  of each seed  settings",
         "97.00  96.50 97.50   lr=0.02   <- chosen",
         "95.50  95.00 96.00   lr=0.05",

@@ -308,9 +308,9 @@ def test_constraint_final() -> None:
     table = FIGURES["constraint_final"].table(runs)
     value = rank_correlation([line["depth"] for line in table], [line["gamma"] for line in table])
     assert f"all {value:+.2f}" in drawn.layout.title.subtitle.text
-    several = draw("constraint_final", many(["mars_sp", "ftp"]))
+    several = draw("constraint_final", many(["tpgm", "ftp"]))
     shown = [trace.name for trace in several.data if trace.showlegend is not False]
-    assert shown == ["MARS-SP", "FTP", WEIGHT, GAIN, BIAS]
+    assert shown == ["TPGM", "FTP", WEIGHT, GAIN, BIAS]
     same = draw("constraint_final", many(["mars_sp"]))
     assert same.layout.title.subtitle.text.endswith("none, γ is the same everywhere")
 
@@ -427,7 +427,7 @@ def test_wise_curve() -> None:
     assert drawn.data[1].y == wise("ftp").ood_avg
     assert drawn.data[1].marker.color == drawn.data[2].marker.color != drawn.data[0].marker.color
     texts = [note.text for note in drawn.layout.annotations]
-    assert texts == ["α = 0, pre-trained"] * 2 + ["Vanilla FT, α = 1", "FTP, α = 1"]
+    assert texts == ["Vanilla FT, α = 0", "FTP, α = 0", "Vanilla FT, α = 1", "FTP, α = 1"]
     empty = dataclasses.replace(wise(), alphas=(), id=(), ood_avg=())
     sentence = "the curve of run 0000000000000000 has no points; compute it for some alphas from 0 to 1"
     assert told(draw, "wise_curve", [empty]) == sentence

@@ -261,9 +261,9 @@ def test_bad_settings_are_sentences() -> None:
     assert str(error.value).startswith("the setting for ftp is 'kappa'; it must be one of seed, labels, steps")
     for name, given, text in (
         ("lr", "fast", "lr is 'fast'; it must be a number from 1e-08 to 100, such as lr=0.05"),
-        ("steps", "1.5", "steps is '1.5'; it must be a whole number from 1 to 1e+06, such as steps=300"),
+        ("steps", "1.5", "steps is '1.5'; it must be a whole number from 1 to 1000000, such as steps=300"),
         ("optimizer", "adam", "optimizer is 'adam'; it must be sgd or adamw, such as optimizer=sgd"),
-        ("seed", -1, "seed is -1; it must be a whole number from 0 to 2.14748e+09, such as seed=0"),
+        ("seed", -1, "seed is -1; it must be a whole number from 0 to 2147483647, such as seed=0"),
         ("lr", "nan", "lr is 'nan'; it must be a number from 1e-08 to 100, such as lr=0.05"),
     ):
         with pytest.raises(LabError) as error:

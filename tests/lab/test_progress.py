@@ -1,6 +1,10 @@
 """Bars, plain lines, and what Ctrl-C does while a run trains."""
 
+import fcntl
+import os
 import signal
+import struct
+import termios
 
 import pytest
 
@@ -31,6 +35,20 @@ def test_a_terminal_gets_a_bar() -> None:
     assert "1/4 steps |" in shown
     assert "about 90 s left, loss 0.5" in shown
     assert "a line\n" in shown
+
+
+@pytest.mark.parametrize("columns", [40, 60, 80, 200])
+def test_what_is_left_can_be_read_on_a_narrow_terminal(columns: int) -> None:
+    master, slave = os.openpty()
+    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    with open(slave, "w", encoding="utf-8") as stream:
+        with Progress(300, "steps", stream=stream, clock=iter([0.0, 30.0]).__next__) as progress:
+            progress.at(150)
+        lines = os.read(master, 100_000).decode().split("\r")
+    os.close(master)
+    shown = next(line for line in lines if line.startswith("150/300"))
+    assert "about 30 s" in shown
+    assert len(shown) < columns  # a line that is too long would leave its first part standing
 
 
 def test_the_first_ctrl_c_asks_and_the_second_interrupts() -> None:

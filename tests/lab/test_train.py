@@ -132,3 +132,29 @@ def test_half_precision_needs_no_other_code(monkeypatch: pytest.MonkeyPatch) -> 
     loss, _ = run.advance()
     assert torch.isfinite(loss)
     assert all(p.dtype == torch.float32 for p in run.model.parameters())
+
+
+@pytest.mark.parametrize("method", ["ftp", "tpgm"])
+@pytest.mark.parametrize("moment", ["before_step", "after_backward", "after_step"])
+def test_an_interrupt_in_the_middle_of_a_step_resumes_exactly(method: str, moment: str, tmp_path: Path) -> None:
+    """Between the optimizer's step and the count of it, the weights are ahead of what a checkpoint would say."""
+    whole = quiet(method)
+    list(whole)
+    path = tmp_path / "run.checkpoint"
+    cut = quiet(method, path)
+    usual = getattr(cut.method, moment)
+
+    def interrupted(step: int) -> None:
+        if step == 3:
+            raise KeyboardInterrupt
+        usual(step)
+
+    setattr(cut.method, moment, interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        list(cut)
+    cut.save()
+    again = quiet(method, path)
+    assert again.step > 0
+    list(again)
+    for name, tensor in whole.model.state_dict().items():
+        assert torch.equal(tensor, again.model.state_dict()[name]), name

@@ -137,7 +137,7 @@ def test_the_exercises_of_a_lesson_are_those_of_the_registry(path: Path) -> None
     checked = [first(call) for call in calls(notebook, "check")]
     registered = {name for name in exercises.names() if exercises.load(name).lesson == path.name[:2]}
     assert sorted(checked) == sorted(registered)
-    assert 2 <= len(checked) <= 4
+    assert 2 <= len(checked) <= 4 or (path.name[:2] == "00" and not checked)
     sources = [cell.source for cell in code(notebook)]
     for name in checked:
         exercise = exercises.load(name)

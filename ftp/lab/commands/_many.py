@@ -1,6 +1,5 @@
 """Many runs with progress: what `table` and `sweep` share."""
 
-import os
 import time
 from argparse import Namespace
 from collections.abc import Sequence
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING
 from ftp.lab.commands._parser import given
 from ftp.lab.commands._shared import percent
 from ftp.lab.commands._stop import Stop
+from ftp.lab.commands._timing import at_a_time, expected
 from ftp.lab.progress import Progress, duration, say
 from ftp.lab.record import CORRUPTIONS, LabError, RunRecord, Settings
 from ftp.lab.store import Store
@@ -57,7 +57,8 @@ def run_all(wanted: Sequence[Settings], store: Store, options: Namespace) -> lis
 
     with Stop() as stop, Progress(len(wanted), "runs", start=old, every=1, expected=seconds) as progress:
         try:
-            how = {"jobs": options.jobs, "backend": options.backend, "device": options.device, "kinds": CORRUPTIONS}
+            jobs = at_a_time(options.jobs, len(rest))
+            how = {"jobs": jobs, "backend": options.backend, "device": options.device, "kinds": CORRUPTIONS}
             outcomes = sweep(wanted, store, on_outcome=show, **how)
         except (KeyboardInterrupt, BrokenExecutor):  # a process that dies makes joblib end the others too
             left = _bury(store, options.world)
@@ -86,12 +87,11 @@ def _announce(rest: Sequence[Settings], options: Namespace) -> float:
     say(f"{len(rest)} run{plural} to make on {options.world}, scale {scale()}; loading")
     import torch
 
-    from ftp.lab.commands._timing import expected
     from ftp.lab.train import pick_device
 
     torch.set_num_threads(1)
     device = str(pick_device(options.device))
-    jobs = min(options.jobs or os.cpu_count() or 1, len(rest))
+    jobs = at_a_time(options.jobs, len(rest))
     seconds = expected(rest, device, jobs)
     say(f"device {device}, {jobs} at a time, 1 thread each; about {duration(seconds)} (Ctrl-C keeps what is done)")
     return seconds

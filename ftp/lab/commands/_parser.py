@@ -147,12 +147,13 @@ def add_threads(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--threads", metavar="N", type=whole("--threads", 1, 1024, 1), default=1, help="of torch (1)")
 
 
-def add_many(parser: argparse.ArgumentParser, *, choose: bool = False) -> None:
+def add_many(parser: argparse.ArgumentParser, *, seeds: int, choose: bool = False) -> None:
     """Options of commands that make many runs. `choose`: the methods must be named."""
     parser.add_argument("world", metavar="WORLD", help="such as digits")
     which = "such as finetune,ftp; `ftp-lab list methods` shows them" + ("" if choose else " (all)")
     parser.add_argument("--methods", metavar="M", nargs="+", required=choose, help=which)
-    parser.add_argument("--seeds", metavar="N", type=whole("--seeds", 1, 1000, 5), default=3, help="0 to N - 1 (3)")
+    count = whole("--seeds", 1, 1000, 5)
+    parser.add_argument("--seeds", metavar="N", type=count, default=seeds, help=f"0 to N - 1 ({seeds})")
     parser.add_argument("--jobs", metavar="N", type=whole("--jobs", 1, 4096, 2), help="runs at a time (one per core)")
     backend = choice("--backend", ("processes", "ray", "dask"))
     parser.add_argument(
@@ -188,6 +189,17 @@ def chosen(methods: Sequence[str] | None) -> list[str]:
     from ftp.lab.methods import method, names
 
     found = [name for part in methods or names() for name in part.split(",") if name]
+    if not found:
+        raise LabError(
+            f"--methods is {' '.join(methods or ())!r} and names none; write it as in: --methods finetune,ftp"
+        )
     for name in found:
+        no_wise(name)
         method(name)
     return list(dict.fromkeys(found))
+
+
+def no_wise(method: str) -> None:
+    """WiSE is among the paper's methods, but nothing is trained for it: say where it is."""
+    if method == "wise":
+        raise LabError("method is 'wise', which is no training; walk over a finished run with: ftp-lab wise RUN")

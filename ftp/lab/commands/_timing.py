@@ -1,5 +1,6 @@
 """How long runs will take here: a few real training steps and one small evaluation, multiplied."""
 
+import os
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -23,6 +24,24 @@ class Cost:
         35.0
         """
         return self.step * steps + self.evaluation
+
+
+def cores() -> int:
+    """The cores that this process may use.
+
+    >>> cores() >= 1
+    True
+    """
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def at_a_time(asked: int | None, runs: int) -> int:
+    """How many runs are made side by side: as asked, else one for each core, but no more than there are.
+
+    >>> at_a_time(4, 10), at_a_time(4, 2)
+    (4, 2)
+    """
+    return max(1, min(asked or cores(), runs))
 
 
 def measure(settings: Settings, device: str = "auto", kinds: Sequence[str] = CORRUPTIONS) -> Cost:

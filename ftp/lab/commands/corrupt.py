@@ -1,5 +1,6 @@
 """`ftp-lab corrupt`: damage a picture, or a folder of them, as ImageNet-C does."""
 
+import importlib
 import io
 import zlib
 from argparse import ArgumentParser, Namespace
@@ -96,6 +97,7 @@ def _jobs(source: Path, target: Path, kinds: tuple[str, ...], *, many: bool) -> 
 
 def _work(jobs: list[Job], options: Namespace, *, alone: bool) -> list[Path]:
     """Do all jobs; returns what could not be made. A picture that is alone has nothing to go on with."""
+    importlib.import_module("ftp.lab.corruptions")  # and with it torch: before the clock of the bar starts
     failed = []
     with Progress(len(jobs), "pictures") as progress:
         for count, (path, to, kind, seed) in enumerate(jobs, 1):

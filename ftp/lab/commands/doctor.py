@@ -12,6 +12,7 @@ from pathlib import Path
 
 from ftp.lab.commands._parser import add_device, add_store
 from ftp.lab.commands._shared import put, store_path
+from ftp.lab.commands._timing import cores
 from ftp.lab.progress import duration, say
 from ftp.lab.record import LabError
 from ftp.lab.store import Store
@@ -61,15 +62,6 @@ def _software(wrong: list[str]) -> list[tuple[str, str]]:
 
 def _machine() -> list[tuple[str, str]]:
     return [("cores", f"{cores()}; runs use 1 thread each unless --threads says otherwise")]
-
-
-def cores() -> int:
-    """The cores that this process may use.
-
-    >>> cores() >= 1
-    True
-    """
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _disk(path: Path, wrong: list[str]) -> list[tuple[str, str]]:

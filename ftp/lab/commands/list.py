@@ -38,7 +38,9 @@ def _worlds() -> str:
 def _methods() -> str:
     from ftp.lab.methods import method, names
 
-    return columns([(name, method(name).title, method(name).summary) for name in names()], indent="  ")
+    rows = [(name, method(name).title, method(name).summary) for name in names()]
+    wise = ("wise", "WiSE", "Over any finished run: between pre-trained and fine-tuned weights (ftp-lab wise RUN).")
+    return columns([*rows, wise], indent="  ")
 
 
 def _corruptions() -> str:

@@ -51,9 +51,14 @@ def _overview(sheet: Mapping[str, Any]) -> str:
 
 
 def _budget(sheet: Mapping[str, Any]) -> str:
-    budget = settings_text(sheet.get("budget", {}).items())
-    spent = f" ({budget})" if budget else ""
-    return f"Chosen on ID validation alone, with the same budget for every method{spent}:"
+    budget = sheet.get("budget", {})
+    lines = ["Chosen on ID validation alone, with the same budget for every method:"]
+    lines += [f"  {name.replace('_', ' ')}: {_value(value)}" for name, value in budget.items()]
+    return "\n".join(lines)
+
+
+def _value(value: object) -> str:
+    return " ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
 def _trials(sheet: Mapping[str, Any], method: str) -> str:

@@ -5,7 +5,7 @@ import time
 from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 
-from ftp.lab.commands._parser import add_device, add_settings, add_store, add_threads, choice, given
+from ftp.lab.commands._parser import add_device, add_settings, add_store, add_threads, choice, given, no_wise
 from ftp.lab.commands._shared import check_target, columns, percent, put, store_path
 from ftp.lab.commands._stop import Stop
 from ftp.lab.progress import Progress, duration, say
@@ -46,6 +46,7 @@ def main(options: Namespace) -> int:
     from ftp.lab.run import identify
     from ftp.lab.settings import resolve
 
+    no_wise(options.method)
     settings = resolve(options.world, options.method, given(options, seed=options.seed))
     if options.json not in (None, "-"):
         check_target(options.json)

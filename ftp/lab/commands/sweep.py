@@ -20,8 +20,7 @@ NUMBERS = ("val", "id", "ood_avg", "corruption_avg", "seconds_per_step")
 
 
 def arguments(parser: ArgumentParser) -> None:
-    add_many(parser, choose=True)
-    parser.set_defaults(seeds=1)
+    add_many(parser, seeds=1, choose=True)
     parser.add_argument(
         "--over",
         metavar="NAME=V,V",

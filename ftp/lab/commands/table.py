@@ -11,7 +11,7 @@ EXAMPLE = "ftp-lab table digits --methods finetune,ftp --seeds 5"
 
 
 def arguments(parser: ArgumentParser) -> None:
-    add_many(parser)
+    add_many(parser, seeds=3)
     form = choice("--format", ("md", "latex", "csv"))
     parser.add_argument("--format", metavar="F", type=form, default="md", help="md, latex or csv (md)")
 

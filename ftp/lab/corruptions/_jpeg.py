@@ -1,5 +1,6 @@
 """The parts of a JPEG file: quantisation tables, cosine transforms of 8 x 8 blocks, colour at half the size."""
 
+import importlib
 import math
 from collections.abc import Callable
 from functools import lru_cache
@@ -131,7 +132,7 @@ def libjpeg() -> Callable[[Tensor, int], Tensor] | None:
     torch.Size([3, 8, 8])
     """
     try:
-        import torchvision.io  # noqa: F401  registers them; a second, and only JPEG needs it
+        importlib.import_module("torchvision.io")  # registers them; a second, and only JPEG needs it
 
         encode, decode = torch.ops.image.encode_jpeg, torch.ops.image.decode_jpeg
     except (ImportError, AttributeError):

@@ -2,12 +2,25 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import plotly.graph_objects as go
 
 from ftp.lab.figures._data import BIAS, GAIN, WEIGHT, block_of, constrained, kind_of, plain, rank_correlation
 from ftp.lab.figures._registry import Lines, figure
-from ftp.lab.figures._template import BLUE, GREEN, MARGIN, VERMILLION, Style, axis, layout, note, styles, theme
+from ftp.lab.figures._template import (
+    BLUE,
+    GREEN,
+    MARGIN,
+    METHOD_STYLE,
+    VERMILLION,
+    Style,
+    axis,
+    layout,
+    note,
+    styles,
+    theme,
+)
 from ftp.lab.record import LabError, RunRecord
 from ftp.lab.table import Group, Spread, called, groups, spread
 
@@ -73,12 +86,15 @@ def table(runs: Sequence[RunRecord]) -> Lines:
 def draw(runs: Sequence[RunRecord], *, dark: bool = False) -> go.Figure:
     """Markers tell the kind of tensor; with several methods, colours tell the method.
 
+    A method whose γ is the same everywhere is told in words if others have more to show.
+
     >>> from ftp.lab.figures._data import example
     >>> [trace.name for trace in draw([example()]).data]
     ['weights', 'norm gains', 'biases']
     """
-    found = ends(runs)
-    own = styles([group for group, _ in found])
+    all_ends = ends(runs)
+    found = [(group, values) for group, values in all_ends if _constant(values) is None] or all_ends
+    own = _apart(styles([group for group, _ in found]))
     several = len(found) > 1
     traces = []
     for (_, values), look_of in zip(found, own, strict=True):
@@ -90,14 +106,40 @@ def draw(runs: Sequence[RunRecord], *, dark: bool = False) -> go.Figure:
                 traces.append(_trace(kind, part, color, marker))
     if several:
         traces = [t.update(showlegend=False) for t in traces] + _legend(own, dark)
-    look = layout("Constraints γ at the end", _subtitle(found), dark, height=500, showlegend=True)
+    subtitle = _subtitle(found) + _fixed(all_ends if len(found) < len(all_ends) else [])
+    look = layout("Constraints γ at the end", subtitle, dark, height=500, showlegend=True)
     look["margin"] = {**MARGIN, "t": 104}
     look["legend"] = {"orientation": "h", "x": 0, "y": -0.2, "yanchor": "top", "font": {"color": theme(dark).text}}
     names = [name for _, name, _ in found[0][1]]
     look["xaxis"] = axis("layer, early to late", dark, range=[0.2, len(names) + 0.8], showgrid=False)
-    look["yaxis"] = axis("constraint γ at the end", dark, rangemode="tozero")
+    tops = [g.mean + (g.std if math.isfinite(g.std) else 0.0) for _, v in found for *_, g in v if math.isfinite(g.mean)]
+    most = max(tops, default=0.0) or 1.0
+    look["yaxis"] = axis("constraint γ at the end", dark, range=[-0.02 * most, 1.06 * most])  # a bar may reach below 0
     _mark_blocks(look, names, dark)
     return go.Figure(traces, look)
+
+
+def _constant(values: Ends) -> float | None:
+    """Gamma, if all layers that have one have the same."""
+    found = {value.mean for *_, value in values if math.isfinite(value.mean)}
+    return found.pop() if len(found) == 1 else None
+
+
+def _fixed(found: list[tuple[Group, Ends]]) -> str:
+    """The groups that are not drawn."""
+    words = [(plain(group.name), _constant(values)) for group, values in found]
+    return "".join(f"; {name}: γ = {gamma:g} everywhere" for name, gamma in words if gamma is not None)
+
+
+def _apart(own: list[Style]) -> list[Style]:
+    """Markers tell the kind here, so several settings of one method take the colours of methods that are not shown."""
+    used = {s.light for s in own}
+    free = [s for s in reversed(METHOD_STYLE.values()) if s.light not in used]
+    out: list[Style] = []
+    for s in own:
+        again = any(s.light == other.light for other in out)
+        out.append(replace(s, light=free[0].light, dark=free.pop(0).dark) if again and free else s)
+    return out
 
 
 def _legend(own: Sequence[Style], dark: bool) -> list[go.Scatter]:

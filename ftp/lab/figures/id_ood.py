@@ -68,9 +68,10 @@ def draw(runs: Sequence[RunRecord], *, dark: bool = False, each: bool = False) -
     look = layout("In-distribution against out-of-distribution", subtitle, dark, height=HEIGHT)
     look["xaxis"] = axis("ID accuracy (%)", dark, range=x_range)
     look["yaxis"] = axis("OOD accuracy, mean over shifts (%)", dark, range=y_range)
-    plain = [table_rows[i] for i in usable if table_rows[i].method == "finetune"]
+    plain = [i for i in usable if table_rows[i].method == "finetune"]
     if plain:
-        _reference(look, plain[0], dark)
+        which = own[plain[0]].name if len(plain) > 1 else "fine-tuning"
+        _reference(look, table_rows[plain[0]], which, dark)
     look["annotations"] = [*look.get("annotations", []), *_names(traces, look, dark)]
     return go.Figure(traces, look)
 
@@ -113,7 +114,7 @@ def _range(values: Sequence[float]) -> list[float]:
     return [low - room, high + room]
 
 
-def _reference(look: dict[str, Any], plain: Row, dark: bool) -> None:
+def _reference(look: dict[str, Any], plain: Row, name: str, dark: bool) -> None:
     """Dashed lines through plain fine-tuning: right of and above them a method is better."""
     line = {"color": theme(dark).muted, "width": 1.2, "dash": "dash"}
     x, y = plain.id.mean, plain.ood_avg.mean
@@ -122,7 +123,7 @@ def _reference(look: dict[str, Any], plain: Row, dark: bool) -> None:
         {"type": "line", "layer": "below", "y0": y, "y1": y, "xref": "paper", "x0": 0, "x1": 1, "line": line},
     ]
     muted = {"size": 12, "color": theme(dark).muted}
-    text = "↑ more robust than fine-tuning"
+    text = f"↑ more robust than {name}"
     look["annotations"] = [note(0, y, text, dark, xref="paper", xanchor="left", yanchor="bottom", xshift=6, font=muted)]
 
 

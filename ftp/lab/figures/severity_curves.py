@@ -15,6 +15,7 @@ from ftp.lab.table import Group, Spread, called, groups, spread
 
 LEVELS = (0, *SEVERITIES)  # 0 is the clean picture
 HEIGHT = 480
+FEW = 4  # methods; the bands of more would hide each other
 
 
 def kinds(runs: Sequence[RunRecord]) -> list[str]:
@@ -78,7 +79,8 @@ def draw(runs: Sequence[RunRecord], *, dark: bool = False, kind: str | None = No
     """
     found = curves(runs, kind)
     own = styles([group for group, _ in found])
-    bands = [_band(values, s, dark) for (_, values), s in zip(found, own, strict=True) if _spread(values)]
+    solid = 0.15 if len(found) <= FEW else 0.04
+    bands = [_band(values, s, dark, solid) for (_, values), s in zip(found, own, strict=True) if _spread(values)]
     lines = [_line(values, s, dark) for (_, values), s in zip(found, own, strict=True)]
     names = ", ".join(name.replace("_", " ") for name in _chosen(runs, kind))
     subtitle = plain(names) + (": mean ± 1 std over seeds" if bands else ": mean" if not kind else "")
@@ -128,13 +130,13 @@ def _line(values: Sequence[Spread], own: Style, dark: bool) -> go.Scatter:
     )
 
 
-def _band(values: Sequence[Spread], own: Style, dark: bool) -> go.Scatter:
+def _band(values: Sequence[Spread], own: Style, dark: bool, solid: float) -> go.Scatter:
     return go.Scatter(
         name=f"{own.name}, spread",
         x=[*LEVELS, *LEVELS[::-1]],
         y=[v.mean + v.std for v in values] + [v.mean - v.std for v in values[::-1]],
         fill="toself",
-        fillcolor=faint(own.color(dark), 0.15),
+        fillcolor=faint(own.color(dark), solid),
         mode="lines",
         line={"width": 0},
         hoverinfo="skip",

@@ -70,7 +70,7 @@ def draw(run: RunRecord, *, dark: bool = False) -> go.Figure:
         low, high = (min(values), max(values)) if values else (0.0, 100.0)
         room = max(0.06 * (high - low), 0.5)
         look["yaxis2"] = axis("accuracy (%)", dark, domain=LOWER, range=[low - room, high + room], anchor="x")
-        look["annotations"] += _names(traces, look["yaxis2"]["range"], dark)
+        look["annotations"] += _names(traces, look["yaxis2"]["range"], end if small else None, dark)
     return go.Figure(traces, look)
 
 
@@ -131,8 +131,10 @@ def _lost(points: Sequence[StepEvent], dark: bool) -> list[dict[str, object]]:
     return [note(step, 1, f"from step {step} on the loss is no number", dark, **where)]
 
 
-def _names(traces: Sequence[go.Scatter], limits: Sequence[float], dark: bool) -> list[dict[str, object]]:
-    """Names at the right ends of the accuracy lines."""
+def _names(
+    traces: Sequence[go.Scatter], limits: Sequence[float], edge: float | None, dark: bool
+) -> list[dict[str, object]]:
+    """Names at the right ends of the accuracy lines, or at the right edge, so that no star lies on them."""
     ends = []
     for trace in traces:
         known = [(x, y) for x, y in zip(trace.x, trace.y, strict=True) if y is not None]
@@ -141,8 +143,20 @@ def _names(traces: Sequence[go.Scatter], limits: Sequence[float], dark: bool) ->
     inside = (HEIGHT - MARGIN["t"] - MARGIN["b"]) * (LOWER[1] - LOWER[0])
     pixels = [(y - limits[0]) / (limits[1] - limits[0]) * inside for _, y, _ in ends]
     bold = {"ID": 600, "OOD mean": 600}
+    far, near = (22, 8) if edge is None else (16, 2)
     return [
-        note(x, y, name, dark, yref="y2", showarrow=True, ax=22, ay=before - after, xanchor="left", standoff=8)
+        note(
+            edge or x,
+            y,
+            name,
+            dark,
+            yref="y2",
+            showarrow=True,
+            ax=far,
+            ay=before - after,
+            xanchor="left",
+            standoff=near,
+        )
         | {"font": {"size": 13, "color": theme(dark).text, "weight": bold.get(name, 400)}}
         for (x, y, name), before, after in zip(ends, pixels, column(pixels, 0, inside), strict=True)
     ]

@@ -103,11 +103,14 @@ def _labels(curves: Sequence[WiseCurve]) -> list[tuple[Point, str]]:
     for curve in curves:
         known = _known(curve)
         if 0.0 in known and all(math.dist(known[0.0], point) > 0.5 for point, _ in starts):
-            starts.append((known[0.0], "α = 0, pre-trained"))
+            starts.append((known[0.0], style(curve.method).name))
         if curve.method not in seen and 1.0 in known:
             ends.append((known[1.0], f"{style(curve.method).name}, α = 1"))
         seen.add(curve.method)
-    return starts + ends
+    if len(starts) == 1:
+        return [(starts[0][0], "α = 0, pre-trained"), *ends]
+    # the heads differ, and so do the starts
+    return [(point, f"{name}, α = 0") for point, name in starts] + ends
 
 
 def _known(curve: WiseCurve) -> dict[float, Point]:

@@ -23,6 +23,7 @@ class Option:
     low: float = -math.inf
     high: float = math.inf
     choices: tuple[str, ...] = ()
+    layer: bool = False  # text: the name of a layer, or a pattern for several; empty for none
 
 
 @dataclass

@@ -35,6 +35,7 @@ class Info:
     shifts: tuple[str, ...]
     data_version: str  # changes when data or weights do: part of a run's id
     severities: str = "auto"  # which published numbers `corrupt` takes: "imagenet", "cifar", or by the images' size
+    layers: tuple[str, ...] = ()  # names of the pre-trained tensors that have an anchor; () if only loading tells
     # what `Settings` are there unless said otherwise, by scale: "quick" or "full"
     defaults: Mapping[str, Mapping[str, Value]] = field(default_factory=dict)
 

@@ -1,0 +1,40 @@
+"""The shared half of the hand-drawn components: their common script and style, and how one is registered."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import streamlit as st
+
+if TYPE_CHECKING:
+    from streamlit.components.v2.types import ComponentRenderer
+
+HERE = Path(__file__).resolve().parent
+
+# Okabe-Ito; text has the page's own colour, because some of these are too light to read
+STYLE = """
+:host, .root { font-family: var(--st-font); color: var(--st-text-color); font-size: 1rem; line-height: 1.5; }
+.root { --blue: #0072B2; --vermillion: #D55E00; --green: #009E73; --grey: #858585;
+  --line: color-mix(in srgb, var(--st-text-color) 18%, transparent);
+  --faint: color-mix(in srgb, var(--st-text-color) 6%, transparent); }
+.two { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 20rem), 1fr)); gap: 0.5rem 2rem;
+  align-items: start; }
+.numbers { font-variant-numeric: tabular-nums; }
+svg { display: block; width: 100%; height: auto; }
+svg text { fill: var(--st-text-color); font-family: var(--st-font); font-size: 14px; }
+[tabindex]:focus-visible, input:focus-visible, button:focus-visible {
+  outline: 3px solid var(--st-primary-color); outline-offset: 2px; border-radius: 4px; }
+label { display: grid; gap: 0.1rem; margin: 0.35rem 0; }
+input[type=range] { width: 100%; accent-color: var(--st-primary-color); margin: 0.2rem 0; touch-action: pan-y; }
+button { font: inherit; color: var(--st-text-color); background: var(--st-background-color); cursor: pointer;
+  border: 1px solid var(--line); border-radius: 0.5rem; padding: 0.25rem 0.75rem; }
+button:hover:not(:disabled) { border-color: var(--st-primary-color); }
+button:disabled { cursor: default; opacity: 0.55; }
+.buttons { display: flex; flex-wrap: wrap; gap: 0.5rem; margin: 0.5rem 0; align-items: center; }
+p { margin: 0.4rem 0; }
+"""
+
+
+def component(name: str, style: str = "") -> "ComponentRenderer":
+    """Register NAME.js of this folder; `style` is added to the common style."""
+    script = (HERE / "_common.js").read_text(encoding="utf-8") + (HERE / f"{name}.js").read_text(encoding="utf-8")
+    return st.components.v2.component(f"ftp_{name}", css=STYLE + style, js=script)

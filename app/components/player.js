@@ -1,0 +1,191 @@
+// A run, live or replayed: the leash of every layer while it is learned, and what becomes of the accuracies.
+const ENDED = ["done", "stopped", "failed", "interrupted"];
+const SPEEDS = { "slow motion": 0.2, "1×": 1, "2×": 2, "5×": 5 };
+const REPLAY_SECONDS = 12;
+const FRAME = 80; // milliseconds: more pictures a second cost much and show no more
+const calm = () => matchMedia("(prefers-reduced-motion: reduce)").matches;
+
+const mean = (values) => values.reduce((a, b) => a + b, 0) / values.length;
+const shiftsOf = (row) => Object.entries(row.accuracy).filter(([name]) => name !== "id" && name !== "val");
+const oodOf = (row) => (shiftsOf(row).length ? mean(shiftsOf(row).map(([, value]) => value)) : null);
+const upTo = (rows, step) => { // how many rows there are up to a step
+  let n = rows.length;
+  while (n && rows[n - 1].step > step) n--;
+  return n;
+};
+const blank = (id) => ({ id, since: -1, layers: [], points: [], evals: [], status: "", place: null, steps: 0 });
+
+// Take in what the route sent; the last evaluations may come twice.
+function takeIn(run, news) {
+  Object.assign(run, { since: news.step, status: news.status, steps: news.steps ?? run.steps, place: news.place,
+    error: news.error, method: news.method ?? run.method });
+  if (news.layers?.length) run.layers = news.layers;
+  run.points.push(...news.points);
+  for (const row of news.evals.filter((row) => row.step > 0)) { // the fresh head's guesses would squash the chart
+    const same = run.evals.findIndex((e) => e.step === row.step);
+    if (same < 0) run.evals.push(row);
+    else run.evals[same] = row;
+  }
+}
+
+// What is going on at a step, in one line.
+function sentence(run, step, layer) {
+  const n = upTo(run.points, step), point = run.points[n - 1], row = run.evals[upTo(run.evals, step) - 1];
+  if (!point) return run.status === "queued" ? waiting(run) : "The network is loading; the first step comes at once.";
+  const key = hasLeash(run) ? "gamma" : "distance";
+  const there = point[key].filter((v) => v !== null), half = Math.ceil(there.length / 2);
+  const words = key === "gamma" ? "γ of early layers" : "no leash; early layers are away by";
+  const parts = [`${words} ${mean(there.slice(0, half)).toFixed(2)}, late ${mean(there.slice(half)).toFixed(2)}`];
+  const at = run.layers.indexOf(layer);
+  if (at >= 0) {
+    const leash = point.gamma[at] === null ? "no leash" : `γ ${point.gamma[at].toFixed(3)}`;
+    parts[0] = `${layer} has ${leash} and is ${point.distance[at].toFixed(3)} away from W₀`;
+  }
+  if (row) parts.push(`ID ${row.accuracy.id.toFixed(0)}\u00a0%, OOD ${oodOf(row).toFixed(0)}\u00a0%`);
+  return `Step ${point.step} of ${run.steps}: ${parts.join("; ")}.`;
+}
+
+function waiting(run) {
+  const ahead = run.place?.ahead ?? 0, seconds = Math.ceil(run.place?.seconds ?? 0);
+  const who = ahead === 1 ? "1 run is" : `${ahead} runs are`;
+  return ahead ? `Waiting: ${who} ahead, about ${seconds} s.` : "Waiting for a free worker; it starts in a moment.";
+}
+
+const hasLeash = (run) => run.points.some((point) => point.gamma.some((value) => value !== null));
+
+function build(root, data, send) {
+  let run = blank(data.run), other = null, layer = data.layer || "", kind = "distance";
+  let cursor = 0, playing = false, follow = true, speed = 1, drawn = 0, last = 0, frame = 0, spoken = 0, trouble = "";
+  let charts = null, stops = [], ends = false, told = "";
+  root.classList.add("ftp-player");
+  const ui = controls(root, {
+    play: () => { follow = false; playing = !playing; if (playing && cursor >= end()) cursor = 0; go(); },
+    step: (by) => { follow = playing = false; cursor = stepBeside(by); go(); },
+    scrub: (to) => { follow = playing = false; cursor = to; go(); },
+    speed: (name) => { speed = SPEEDS[name]; },
+    follow: () => { follow = true; playing = false; cursor = end(); go(); },
+    layer: (name) => choose(name),
+    kind: (name) => { kind = name; redraw(); },
+  });
+
+  const end = () => run.points.at(-1)?.step ?? 0;
+  const stepBeside = (by) => {
+    const n = clamp(upTo(run.points, cursor) + by, 0, run.points.length);
+    return n ? run.points[n - 1].step : 0;
+  };
+
+  function choose(name) {
+    layer = layer === name ? "" : name;
+    send("layer", layer);
+    redraw();
+  }
+
+  // all charts anew, in place
+  function redraw() {
+    if (!charts || ends) return;
+    const n = upTo(run.points, cursor), e = upTo(run.evals, cursor), look = data.look;
+    const otherPoints = other?.points ?? [];
+    const still = (key) => otherLines(other, key, layer, look);
+    const main = hasLeash(run) || !run.points.length ? "gamma" : "distance";
+    charts.main.set(layerLines(run, main, layer, look), mainLayout(run, main, layer, look), run.points, n, [
+      ...still(main), depthBar(look)]);
+    const small = main === "distance" ? "distance" : kind;
+    charts.small.set(layerLines(run, small, layer, look, 1.2), smallLayout(run, small, look), run.points, n,
+      otherPoints.length ? still(small) : []);
+    const loss = [{ name: "loss", color: look.text, width: 1.5, value: (p) => p.loss }];
+    charts.loss.set(loss, lossLayout(run, look), run.points, n);
+    charts.accuracy.set(accuracyLines(run, look), accuracyLayout(run, look), run.evals, e, otherAccuracy(other, look));
+    draw();
+  }
+
+  // the same lines, longer or shorter
+  function draw() {
+    if (!charts || ends) return;
+    const n = upTo(run.points, cursor), e = upTo(run.evals, cursor);
+    for (const name of ["main", "small", "loss"]) charts[name].grow(run.points, n);
+    charts.accuracy.grow(run.evals, e);
+    const ended = ENDED.includes(run.status);
+    const text = trouble || sentence(run, cursor, layer);
+    ui.show({ text, cursor: n ? run.points[n - 1].step : 0, steps: run.steps, playing, follow, ended, layer,
+      layers: run.layers, kind, leash: hasLeash(run) });
+    if (!playing || performance.now() - spoken > 5000) { ui.speak(text); spoken = performance.now(); }
+    drawn = n;
+  }
+
+  function tick(now) {
+    frame = 0;
+    if (ends) return;
+    const gap = now - last;
+    if (gap >= FRAME) {
+      last = now;
+      const rest = end() - cursor;
+      if (playing) cursor = Math.min(end(), cursor + (speed * run.steps * Math.min(gap, 250)) / 1000 / REPLAY_SECONDS);
+      else if (follow) cursor = rest > 60 || calm() ? end() : Math.min(end(), cursor + Math.max(1, rest * 0.3));
+      if (playing && cursor >= end() && ENDED.includes(run.status)) playing = false;
+      if (upTo(run.points, cursor) !== drawn || !playing) draw();
+    }
+    go();
+  }
+  function go() {
+    const moving = playing || (follow && cursor < end());
+    if (moving && !frame) frame = requestAnimationFrame(tick);
+    if (!moving) draw();
+  }
+
+  function watch() {
+    stops.forEach((stop) => stop());
+    stops = [polling(() => ask(run, true), say)];
+    if (other) stops.push(polling(() => ask(other, false), () => {}));
+  }
+  const say = (text) => { trouble = text; draw(); };
+  async function ask(mine, first) {
+    const news = await fetchJson(`/api/run/${mine.id}/tail?since=${mine.since}`);
+    if (ends || (mine !== run && mine !== other)) return false;
+    const begins = !mine.points.length;
+    takeIn(mine, news);
+    const ended = ENDED.includes(mine.status);
+    if (begins && mine.points.length) {
+      if (first && ended && data.replay && !calm()) { follow = false; playing = true; cursor = 0; }
+      else if (first && ended) cursor = end();
+      redraw();
+    } else if (!first && news.points.length) redraw();
+    if (first && mine.status !== told) { told = mine.status; send("status", `${mine.id} ${mine.status}`); }
+    go();
+    return !ended;
+  }
+
+  function update(next) {
+    const before = data;
+    data = next;
+    if (next.run !== before.run) {
+      run = blank(next.run);
+      [cursor, playing, follow, told, trouble] = [0, false, true, "", ""];
+    }
+    if ((next.other ?? "") !== (other?.id ?? "")) other = next.other ? blank(next.other) : null;
+    if (next.layer !== before.layer) layer = next.layer || "";
+    const changed = ["run", "other", "turn"].some((key) => next[key] !== before[key]);
+    if (changed || JSON.stringify(next.look) !== JSON.stringify(before.look)) redraw();
+    if (changed) watch();
+  }
+
+  if (data.other) other = blank(data.other);
+  loadPlotly().then((Plotly) => {
+    if (ends) return;
+    charts = Object.fromEntries(["main", "accuracy", "small", "loss"].map((n) => [n, growing(Plotly, ui.places[n])]));
+    redraw();
+    ui.places.main.on("plotly_click", (event) => {
+      const name = run.layers[charts.main.lines[event.points[0].curveNumber]?.at];
+      if (name) choose(name);
+    });
+    watch();
+  }).catch(() => { trouble = "The charts did not load; reload the page."; ui.show({ text: trouble }); });
+
+  return { update, end: () => {
+    ends = true;
+    cancelAnimationFrame(frame);
+    stops.forEach((stop) => stop());
+    if (charts) Object.values(charts).forEach((chart) => chart.end());
+  } };
+}
+
+export default component(build);

@@ -1,0 +1,103 @@
+"""The player of a run, live or recorded; it is drawn by player.js."""
+
+from pathlib import Path
+from typing import Any
+
+import streamlit as st
+
+from ftp.lab.figures._template import (
+    BLUE,
+    DASHES,
+    FONT,
+    GREEN,
+    ORANGE,
+    PURPLE,
+    SKY,
+    VERMILLION,
+    depth_colors,
+    theme,
+)
+
+HERE = Path(__file__).resolve().parent
+DEPTHS = 64  # colours of the scale from early to late layers
+
+STYLE = """
+.ftp-player { font-family: var(--st-font); color: var(--st-text-color); }
+.ftp-player .says { font-weight: 600; margin: 0 0 0.4rem; min-height: 1.5em; font-variant-numeric: tabular-nums; }
+.ftp-player .charts { display: grid; grid-template-columns: minmax(0, 1.75fr) minmax(0, 1fr); gap: 0.5rem; }
+.ftp-player .main { height: 410px; }
+.ftp-player .accuracy { height: 200px; }
+.ftp-player .small { height: 95px; }
+.ftp-player .loss { height: 95px; }
+.ftp-player .side label select { font-weight: 600; border-color: transparent; padding: 0 0.2rem; min-height: 1.6rem;
+  max-width: 100%; margin-left: 1.4rem; }
+.ftp-player .bar { display: flex; flex-wrap: wrap; gap: 0.4rem 0.6rem; align-items: center; margin-top: 0.5rem; }
+.ftp-player .bar label { display: flex; gap: 0.35rem; align-items: center; font-size: 0.9rem; }
+.ftp-player .bar .scrub { flex: 1 1 10rem; min-width: 8rem; }
+.ftp-player .bar output { min-width: 5.2rem; font-size: 0.9rem; font-variant-numeric: tabular-nums; }
+.ftp-player input[type=range] { width: 100%; accent-color: var(--st-primary-color); }
+.ftp-player button, .ftp-player select { font: inherit; font-size: 0.9rem; color: var(--st-text-color);
+  background: var(--st-background-color); border-radius: 0.5rem; padding: 0.2rem 0.6rem; min-height: 2rem;
+  border: 1px solid color-mix(in srgb, var(--st-text-color) 25%, transparent); cursor: pointer; max-width: 13rem; }
+.ftp-player button:hover, .ftp-player select:hover { border-color: var(--st-primary-color); }
+.ftp-player button[aria-pressed=true] { border-color: var(--st-primary-color); font-weight: 600; }
+.ftp-player :is(button, select, input):focus-visible { outline: 3px solid var(--st-primary-color);
+  outline-offset: 2px; }
+.ftp-player .hidden { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%);
+  white-space: nowrap; }
+@media (max-width: 50rem) {
+  .ftp-player .charts { grid-template-columns: minmax(0, 1fr); }
+  .ftp-player .bar .scrub { flex-basis: 100%; order: -1; }
+}
+"""
+
+
+def script(*names: str) -> str:
+    """Files of this folder, one after another, as one script."""
+    return "\n".join((HERE / f"{name}.js").read_text(encoding="utf-8") for name in names)
+
+
+# its charts need the page's styles, so it is not isolated; every rule begins with its own class instead
+_PLAYER = st.components.v2.component(
+    "ftp_player", css=STYLE, js=script("_common", "_plots", "_player_parts", "player"), isolate_styles=False
+)
+
+
+def look(dark: bool) -> dict[str, Any]:
+    """The colours of the charts, as plain data.
+
+    >>> look(dark=False)["paper"], len(look(dark=True)["depth"])
+    ('#FFFFFF', 64)
+    """
+    own = theme(dark)
+    return {
+        "paper": own.paper,
+        "text": own.text,
+        "muted": own.muted,
+        "grid": own.grid,
+        "font": FONT,
+        "depth": depth_colors(DEPTHS, dark),
+        "id": SKY if dark else BLUE,
+        "ood": VERMILLION,
+        "shifts": [GREEN, PURPLE, ORANGE, SKY if not dark else BLUE, own.muted],
+        "dashes": [DASHES[1], DASHES[2], DASHES[3], DASHES[4], DASHES[5]],
+    }
+
+
+def player(
+    run: str, dark: bool, *, other: str = "", layer: str = "", replay: bool = True, turn: int = 0
+) -> tuple[str, str]:
+    """Show a run, and dotted another one; the status it has come to, and the layer that is chosen.
+
+    replay: a run that has ended plays from its start. turn: another number makes it ask again, as when a run goes on.
+    """
+    data = {"run": run, "other": other, "layer": layer, "replay": replay, "turn": turn, "look": look(dark)}
+    found = _PLAYER(
+        key="player",
+        data=data,
+        default={"status": "", "layer": layer},
+        on_status_change=lambda: None,
+        on_layer_change=lambda: None,
+    )
+    told_run, _, status = (found["status"] or "").partition(" ")
+    return status if told_run == run else "", found["layer"] or ""

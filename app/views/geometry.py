@@ -1,0 +1,124 @@
+"""Geometry: drag a row of weights and its leash (Eq. 10), then try to break the bound of Lemma 2."""
+
+import math
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import streamlit as st
+
+from app import geometry, parts
+from app.components.bound import break_the_bound
+from app.components.geometry import geometry as picture
+
+TITLE = "A row of weights on a leash"
+QUESTION = "How far may a row of weights move from its anchor?"
+PICTURE = (
+    "The anchor **W₀** (the pre-trained row) is a post and **γ** is the length of a leash. The optimizer wants to take "
+    "the row to **W̃**. Outside the diamond |x| + |y| = γ the row is pulled straight back toward the post; inside, "
+    "nothing happens. **Drag W̃ or the corner γ**, or choose one with Tab and use the arrow keys."
+)
+LEMMA = (
+    "Many rows, one leash: **D = W − W₀** has two rows here, both pulled to within γ. Shake the input by x, and the "
+    "layer's answer changes by D x. Lemma 2 says: in the max norm that is never more than **L_d**, the longest row's "
+    "l1 norm, times the largest entry of x. And L_d ≤ γ. **Move x and try to beat it.**"
+)
+LIMITS = {"x": (-2.0, 2.0, 1.5), "y": (-2.0, 2.0, 0.6), "gamma": (0.0, 2.0, 1.0)}
+INPUTS = dict.fromkeys(("x1", "x2", "x3"), (-1.0, 1.0, 0.5))
+MATRICES = [str(number) for number in range(20)]  # as text: Streamlit cannot take "inf" for a whole number
+GUESSES = ("The circle, by far", "Both alike", "The diamond")
+
+
+def render() -> None:
+    parts.heading(sys.modules[__name__])
+    start = {name: _number(name, *limits) for name, limits in {**LIMITS, **INPUTS}.items()}
+    st.markdown(PICTURE)
+    held = picture(start["x"], start["y"], start["gamma"], st.query_params.get("circle") == "true")
+    # a browser may send anything: what comes back is checked like a link
+    x, y, gamma = (_within(held.get(name), *limits) for name, limits in LIMITS.items())
+    row, circle = geometry.project(x, y, gamma), bool(held.get("circle"))
+    guess = parts.predict(
+        "geometry_guess", "On a diagonal, x = y: which leash of the same γ lets the row go farther?", GUESSES
+    )
+    if guess:
+        st.markdown(
+            f"{'Right' if guess == GUESSES[0] else 'Look again'}: along an axis both are equally long; on a diagonal "
+            "the circle lets the row go 1.41 times as far. MARS counts the weights' moves |x| + |y|, because an input "
+            "with the right signs adds them all up."
+        )
+    st.subheader("Break the bound (Lemma 2)", anchor=False)
+    st.markdown(LEMMA)
+    number = int(st.selectbox("Matrix D", MATRICES, key="matrix", bind="query-params", width=200) or 0)
+    difference = geometry.matrix(number, gamma)
+    moved = break_the_bound(difference, [start[name] for name in INPUTS])
+    given = dict(zip(INPUTS, moved, strict=False))
+    inputs = [_within(given.get(name), *limits) for name, limits in INPUTS.items()]
+    settings: dict[str, Any] = {"x": x, "y": y, "gamma": gamma, "circle": str(circle).lower(), "matrix": number}
+    settings |= dict(zip(INPUTS, inputs, strict=True))
+    _remember(settings)
+    parts.answer(
+        f"{sentence(row)} So a shaken input can shake the layer's change by at most {gamma:.2f} times as much."
+    )
+    parts.data_table(geometry.table(row), "projection")
+    parts.data_table(_lemma_table(difference, inputs), "lemma2", label="Lemma 2: table and download")
+    parts.sharing("geometry", settings, python_of(row, difference), "03_projection")
+
+
+def sentence(row: geometry.Projection) -> str:
+    """The answer in words; the picture says the same while it is dragged.
+
+    >>> sentence(geometry.project(1.5, 0.6, gamma=1.0))
+    'A row that wanted to go 2.10 away is held at 1.00, the length of its leash.'
+    """
+    if row.pulled:
+        return f"A row that wanted to go {row.l1:.2f} away is held at {row.gamma:.2f}, the length of its leash."
+    return f"A row that goes {row.l1:.2f} away is within the {row.gamma:.2f} of its leash and stays where it is."
+
+
+def python_of(row: geometry.Projection, difference: geometry.Matrix) -> str:
+    """The same numbers with `ftp`, for a notebook cell."""
+    rows = [[round(value, 4) for value in line] for line in difference]
+    return f"""import torch
+from ftp.projection import mars_norm, project_mars, row_l1
+
+# Eq. 10: one row of two weights, its anchor at zero
+wanted = torch.tensor([{list(row.unconstrained)}])
+kept = project_mars(wanted, torch.zeros(1, 2), gamma={row.gamma})
+print(kept, row_l1(kept))
+
+# Lemma 2: the signs of the longest row are the worst input
+d = torch.tensor({rows})
+l_d = mars_norm(d)
+x = d[row_l1(d).argmax()].sign()
+print((d @ x).abs().max() / x.abs().max(), l_d)"""
+
+
+def _lemma_table(difference: geometry.Matrix, x: Sequence[float]) -> list[dict[str, Any]]:
+    found = geometry.bound(difference)
+    tried = {"your x": tuple(x), "the worst x": found.worst}
+    return [
+        {"input": name, **dict(zip(INPUTS, values, strict=True))}
+        | {"|D x| / |x|": geometry.slope(difference, values), "L_d": found.l_d}
+        for name, values in tried.items()
+    ]
+
+
+def _number(name: str, low: float, high: float, default: float) -> float:
+    return _within(st.query_params.get(name), low, high, default)
+
+
+def _within(value: Any, low: float, high: float, default: float) -> float:
+    """A number of a link or a browser, on the picture's grid; anything else counts as the default."""
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        return default
+    return round(number, 2) if math.isfinite(number) and low <= number <= high else default
+
+
+def _remember(settings: dict[str, Any]) -> None:
+    """The address bar follows the hand, so that a reload or a copied address finds the same picture."""
+    for name, value in settings.items():
+        text = str(value)
+        if name != "matrix" and st.query_params.get(name) != text:
+            st.query_params[name] = text

@@ -1,0 +1,194 @@
+"""Live: train, and watch every layer's leash grow."""
+
+import sys
+from collections.abc import Sequence
+
+import streamlit as st
+
+from app import parts
+from app.components.player import player
+from app.limits import viewer
+from app.supervisor import supervisor
+from ftp.lab import recordings
+from ftp.lab.figures import FIGURES
+from ftp.lab.record import EvalEvent, LabError, RunRecord, Settings, average
+from ftp.lab.settings import resolve
+
+TITLE = "Live: watch the leash grow"
+QUESTION = "How far may each layer walk away from what it knew?"
+LESSON = "04_learning_the_leash"
+GUESS = "First guess: which layers will get the longest leash?"
+EARLY, LATE = "early layers", "late layers"
+ENDED = {"failed": "This run failed", "interrupted": "This run was interrupted", "stopped": "This run was stopped"}
+
+
+def render() -> None:
+    parts.heading(sys.modules[__name__])
+    left, right = st.columns([1, 3.6], gap="medium")
+    with left:
+        guess = parts.predict("guess", GUESS, (EARLY, LATE))
+        top = st.container()  # Train stands above the settings, which a small screen cuts off
+        settings = _settings({name: st.query_params.get(name, "") for name in ("frozen", "free")})
+        if top.button("Train", type=parts.emphasis(), icon=":material/play_arrow:", width="stretch"):
+            _train(settings)
+    record = _chosen(settings)
+    with right:
+        _status(record)
+        layer = _play(record)
+        _what_if(record, layer)
+        _answer(record, guess)
+    shown = {name: st.query_params.get(name, "") for name in ("run", "other")}
+    parts.sharing("live", {**settings.as_dict(), **shown}, parts.python_of(record.settings), LESSON)
+    _tables(record)
+
+
+def _settings(extra: dict[str, str]) -> Settings:
+    """The widgets' settings; a what-if belongs to FTP alone, so another method drops it."""
+    method = st.session_state.get("method", st.query_params.get("method", "ftp"))
+    return parts.run_settings(extra={k: v for k, v in extra.items() if v} if method == "ftp" else {})
+
+
+def _train(settings: Settings, other: str = "") -> None:
+    """Ask for a run; its id in the address lets a reload, or a friend, come back to it."""
+    st.query_params["run"] = supervisor().submit(settings, viewer())
+    _put("other", other)
+    for name in ("frozen", "free"):
+        _put(name, str(settings.options.get(name, "")))
+    st.session_state["turn"] = st.session_state.get("turn", 0) + 1
+
+
+def _put(name: str, value: str) -> None:
+    if value:
+        st.query_params[name] = value
+    else:
+        st.query_params.pop(name, None)
+
+
+def _chosen(settings: Settings) -> RunRecord:
+    """The run of the address; else a recorded one with these settings; else FTP, so that nobody meets an empty page."""
+    asked = st.query_params.get("run", "")
+    if asked:
+        found = parts.record_of(asked)
+        if found is not None:
+            return found
+        st.info("The run of this link is not on this machine; press Train to make it. Here is a recorded one.")
+        st.query_params.pop("run", None)
+    kept = [run for run in recordings.recorded() if run.points]
+    return next((run for run in kept if run.settings == settings), None) or _first(kept)
+
+
+def _first(kept: Sequence[RunRecord]) -> RunRecord:
+    return next(run for run in kept if run.settings.method == "ftp" and run.settings.seed == 0)
+
+
+def _status(record: RunRecord) -> None:
+    """What is shown, and how to stop it or go on with it."""
+    recorded = recordings.find(record.run_id) is not None
+    kind = "Recorded run" if recorded else "Run"
+    with st.container(horizontal=True, vertical_alignment="center"):
+        name = f" “{record.name}”" if record.name else ""
+        st.text(f"{kind}{name}: {parts.described(record.settings)}", width="stretch")
+        if record.status in ("queued", "running") and st.button("Stop", key="stop"):
+            supervisor().stop(record.run_id, viewer())
+        if record.status == "queued":
+            seconds = supervisor().expected(record.settings)
+            st.caption(f"takes about {seconds:.0f} s")
+    if record.status in ENDED:
+        why = f": {record.error}" if record.error else ""
+        st.warning(parts.plain(f"{ENDED[record.status]}{why}. What is done is kept."))
+        if st.button("Go on", key="resume"):
+            _train(record.settings, st.query_params.get("other", ""))
+            st.rerun()
+
+
+def _play(record: RunRecord) -> str:
+    turn = st.session_state.get("turn", 0)
+    other = st.query_params.get("other", "")
+    other = other if parts.record_of(other) is not None else ""
+    _, layer = player(record.run_id, parts.dark(), other=other, turn=turn)
+    return layer if layer in record.layers else ""
+
+
+def _what_if(record: RunRecord, layer: str) -> None:
+    """The same run with one layer frozen or without a leash, beside the one that is shown."""
+    if not layer:
+        st.caption("Click a line, or choose a layer below the chart, for its history and a what-if.")
+        return
+    if record.settings.method != "ftp":
+        st.caption("A what-if needs a run of FTP: choose the method FTP at the left.")
+        return
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.text(f"What if {layer} were …")
+        if st.button("frozen: a leash of no length", key="frozen_what_if"):
+            _compare(record, {"frozen": layer})
+        if st.button("unconstrained: no leash", key="free_what_if"):
+            _compare(record, {"free": layer})
+
+
+def _compare(record: RunRecord, change: dict[str, str]) -> None:
+    given = {k: v for k, v in record.settings.as_dict().items() if k not in ("world", "method", "frozen", "free")}
+    _train(resolve(record.settings.world, record.settings.method, {**given, **change}), other=record.run_id)
+    st.rerun()
+
+
+def _answer(record: RunRecord, guess: str | None) -> None:
+    if record.status != "done" or not record.points:
+        parts.answer("The answer comes when the run is done; watch the lines until then.")
+        return
+    if guess is None:
+        parts.answer("Watch the lines, make your guess at the left, and the answer stands here in words.")
+        return
+    parts.answer(sentence(record, guess))
+    other = parts.record_of(st.query_params.get("other", ""))
+    if other is not None and other.final and record.final:
+        parts.answer(difference(record, other))
+
+
+def sentence(record: RunRecord, guess: str) -> str:
+    """What happened to the leashes, or without them, in words."""
+    last = record.points[-1]
+    leashes = [gamma for gamma in last.gamma if gamma is not None]
+    values = leashes or list(last.distance)
+    half = (len(values) + 1) // 2
+    early, late = average(values[:half]), average(values[half:])
+    longer = LATE if late > early else EARLY
+    verdict = "You guessed it" if guess == longer else f"Not as you guessed ({guess})"
+    what = "leashes grew to" if leashes else "there is no leash: layers moved"
+    return f"{verdict}: {what} {early:.2f} in early layers and {late:.2f} in late ones; {_scores(record.final)}."
+
+
+def difference(record: RunRecord, other: RunRecord) -> str:
+    """A run against the one that it varies."""
+    frozen, free = (str(record.settings.options.get(name, "")) for name in ("frozen", "free"))
+    what = f"With {frozen} frozen" if frozen else f"With {free} unconstrained" if free else "This time"
+    return f"{what}: {_scores(record.final)}; before: {_scores(other.final)}."
+
+
+def _scores(final: EvalEvent | None) -> str:
+    if final is None:
+        return "it was not evaluated"
+    shifts = {name: value for name, value in final.accuracy.items() if name not in ("id", "val")}
+    return f"ID {final.accuracy['id']:.1f} %, OOD {average(shifts):.1f} %"
+
+
+def _at_the_end(record: RunRecord) -> list[dict[str, str | int | float | None]]:
+    """Every layer after the last step that there is."""
+    if not record.points:
+        return []
+    last = record.points[-1]
+    numbers = zip(record.layers, last.gamma, last.distance, last.boundary, strict=True)
+    return [
+        {"layer": name, "step": last.step, "γ": gamma, "distance from W₀": away, "rows on the boundary": share}
+        for name, gamma, away, share in numbers
+    ]
+
+
+def _tables(record: RunRecord) -> None:
+    figure = "constraint_growth" if any(g is not None for p in record.points for g in p.gamma) else "distance"
+    try:
+        rows = FIGURES[figure].table(record)
+    except LabError:  # no step yet
+        rows = []
+    parts.data_table(rows, f"{figure}-{record.run_id}", label="Layers: table and download", brief=_at_the_end(record))
+    accuracies = [{"step": entry.step, **entry.accuracy} for entry in record.evals]
+    parts.data_table(accuracies, f"accuracy-{record.run_id}", label="Accuracies: table and download")

@@ -1,0 +1,190 @@
+"""A class of viewers at once: sessions on one server while one worker trains.
+
+Every viewer opens the Live view, asks each second for what is new in the run, and now and then moves a slider. The
+viewers, the server and the worker share this machine, so the times are those of a worse case.
+"""
+
+import argparse
+import asyncio
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import psutil
+from streamlit.proto.BackMsg_pb2 import BackMsg
+from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
+from websockets.asyncio.client import ClientConnection, connect
+from websockets.typing import Subprotocol
+
+from app import queueing
+from app.__main__ import free_port
+from ftp.lab.run import identify
+from ftp.lab.settings import resolve
+from ftp.lab.store import Store
+
+TARGETS = {"live_p95_ms": 50, "widget_p95_ms": 200, "cpu_percent": 60, "rss_mb": 400, "growth_mb": 50}
+EVERY = 5  # seconds between two moves of a slider
+PATIENCE = 120.0
+
+
+@dataclass
+class Times:
+    """What all viewers saw, in seconds."""
+
+    opened: list[float] = field(default_factory=list)
+    live: list[float] = field(default_factory=list)
+    widget: list[float] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
+
+
+async def through(socket: ClientConnection) -> tuple[str, float]:
+    """Read until the script is through; the id of a slider in it, if there is one, and its value."""
+    slider, value = "", 0.0
+    while True:
+        received = await asyncio.wait_for(socket.recv(), PATIENCE)
+        assert isinstance(received, bytes)
+        message = ForwardMsg.FromString(received)
+        element = message.delta.new_element
+        if element.WhichOneof("type") == "slider" and not slider:
+            slider, value = element.slider.id, element.slider.min
+        if element.WhichOneof("type") == "exception":
+            raise RuntimeError(element.exception.message)
+        if message.WhichOneof("type") == "script_finished":
+            return slider, value
+
+
+async def fetch(port: int, path: str, pipe: list[tuple[asyncio.StreamReader, asyncio.StreamWriter]]) -> bytes:
+    """One GET over a connection that stays open, as a browser does it."""
+    if not pipe:
+        pipe.append(await asyncio.open_connection("127.0.0.1", port))
+    reader, writer = pipe[0]
+    writer.write(f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n\r\n".encode())
+    await writer.drain()
+    head = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), PATIENCE)
+    fields = dict(line.lower().split(b": ", 1) for line in head.split(b"\r\n")[1:] if b": " in line)
+    body = await reader.readexactly(int(fields[b"content-length"]))
+    if not head.startswith(b"HTTP/1.1 200"):
+        raise RuntimeError(f"{path}: {head.splitlines()[0].decode()} {body[:200]!r}")
+    return body
+
+
+async def viewer(number: int, port: int, run: str, end: float, times: Times) -> None:
+    """One session from its first message to the end."""
+    pipe: list[tuple[asyncio.StreamReader, asyncio.StreamWriter]] = []
+    began = time.perf_counter()
+    try:
+        address, protocols = f"ws://127.0.0.1:{port}/_stcore/stream", [Subprotocol("streamlit")]
+        async with connect(address, subprotocols=protocols, max_size=None, open_timeout=PATIENCE) as socket:
+            message = BackMsg()
+            message.rerun_script.page_name = "live"
+            await socket.send(message.SerializeToString())
+            slider, low = await through(socket)
+            times.opened.append(time.perf_counter() - began)
+            since, tick = 0, number % EVERY
+            while time.perf_counter() < end:
+                asked = time.perf_counter()
+                tail = json.loads(await fetch(port, f"/api/run/{run}/tail?since={since}", pipe))
+                times.live.append(time.perf_counter() - asked)
+                since, tick = tail["step"], tick + 1
+                if tick % EVERY == 0 and slider:
+                    state = message.rerun_script.widget_states.widgets
+                    del state[:]
+                    moved = state.add(id=slider)
+                    moved.double_array_value.data.append(low + 0.01 * (tick % 7))
+                    asked = time.perf_counter()
+                    await socket.send(message.SerializeToString())
+                    await through(socket)
+                    times.widget.append(time.perf_counter() - asked)
+                await asyncio.sleep(max(0.0, 1.0 - (time.perf_counter() - asked)))
+    except Exception as error:
+        times.errors.append(f"viewer {number}: {type(error).__name__}: {error}")
+    finally:
+        for _, writer in pipe:
+            writer.close()
+
+
+async def crowd(sessions: int, seconds: float, port: int, run: str, server: psutil.Process) -> dict[str, float]:
+    """All viewers; what they saw, and what the server used meanwhile."""
+    times, warm = Times(), Times()
+    await viewer(0, port, run, time.perf_counter() + 1, warm)
+    before, lasting = server.memory_info().rss, max(2.0, sessions / 10)  # they come one after the other, as people do
+    end = time.perf_counter() + lasting + seconds
+    viewers = []
+    for number in range(sessions):
+        viewers.append(asyncio.create_task(viewer(number, port, run, end, times)))
+        await asyncio.sleep(lasting / sessions)
+    used, since = sum(server.cpu_times()[:2]), time.perf_counter()
+    await asyncio.sleep(max(1.0, end - time.perf_counter() - 1))
+    cpu = 100 * (sum(server.cpu_times()[:2]) - used) / (time.perf_counter() - since)
+    rss = server.memory_info().rss
+    await asyncio.gather(*viewers)
+    for line in (*warm.errors, *times.errors):
+        print(line, file=sys.stderr)
+    return {
+        "sessions": sessions,
+        "errors": len(warm.errors) + len(times.errors),
+        "asked": len(times.live),
+        "moved": len(times.widget),
+        "opened_p95_ms": p95(times.opened),
+        "live_p95_ms": p95(times.live),
+        "widget_p95_ms": p95(times.widget),
+        "cpu_percent": round(cpu, 1),
+        "rss_mb": round(rss / 1e6, 1),
+        "growth_mb": round((rss - before) / 1e6, 1),
+    }
+
+
+def p95(seconds: list[float]) -> float:
+    """The 95th percentile, in milliseconds."""
+    return round(1e3 * statistics.quantiles([*seconds, *seconds], n=20)[-1], 1) if seconds else float("nan")
+
+
+def measure(sessions: int, seconds: float) -> dict[str, float]:
+    """Start a server and one run, and let the crowd in."""
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        store = Store(Path(folder) / "runs.db")
+        settings = resolve("digits", "ftp", {"steps": 2000})
+        run = identify(settings)
+        store.create(run, settings)
+        queueing.note(store, run)  # the server takes it up
+        port = free_port(20000 + os.getpid() % 20000)
+        command = [sys.executable, "-m", "app", "--port", str(port), "--store", str(store.path)]
+        with subprocess.Popen(command, env={**os.environ, "CI": "true"}, stdout=subprocess.DEVNULL) as server:
+            try:
+                deadline = time.monotonic() + 3 * PATIENCE
+                while not store.tail(run, 0)["points"]:
+                    assert server.poll() is None
+                    assert time.monotonic() < deadline, "the run did not start"
+                    time.sleep(0.2)
+                assert port is not None
+                found = asyncio.run(crowd(sessions, seconds, port, run, psutil.Process(server.pid)))
+                return {**found, "trained_steps": store.tail(run, 0)["step"]}
+            finally:
+                server.terminate()
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--sessions", type=int, default=50)
+    parser.add_argument("--seconds", type=float, default=60.0)
+    parser.add_argument("--json", action="store_true")
+    asked = parser.parse_args()
+    found = measure(asked.sessions, asked.seconds)
+    if asked.json:
+        print(json.dumps(found))
+    else:
+        print(f"{asked.sessions} sessions for {asked.seconds:g} s, one worker training")
+        for name, value in found.items():
+            target = f"   target < {TARGETS[name]}" if name in TARGETS else ""
+            print(f"  {name:14} {value:>8g}{target}")
+    return 1 if found["errors"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

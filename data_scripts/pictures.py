@@ -1,0 +1,125 @@
+"""Pictures of the dashboard for the README: docs/app/<view>.png, and the Live view in motion, docs/app/live.gif.
+
+    .venv/bin/python data_scripts/pictures.py [--views live race]
+
+Needs Chromium. A server with an empty store is started for it, so what is seen are the recorded runs.
+"""
+
+import argparse
+import io
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from PIL import Image
+from playwright.sync_api import Browser, sync_playwright
+
+from ftp.lab._form import to_form
+from ftp.lab.recordings import recorded
+from ftp.lab.store import Store
+
+ROOT = Path(__file__).resolve().parent.parent
+HOME = ROOT / "docs" / "app"
+SIZE = {"width": 1280, "height": 720}
+VIEWS = ("live", "microscope", "race", "corruptions", "wise", "geometry", "runs", "paper", "wall")
+FRAMES, FRAME_SECONDS, WIDE, COLOURS = 36, 0.35, 960, 96
+CHART = ".js-plotly-plot .main-svg, svg[role], [data-testid='stDataFrame'], [data-testid='stTable']"
+
+
+def fill(path: str) -> None:
+    """Recorded runs as if a class had made them."""
+    with Store(path) as store:
+        for run in recorded():
+            if run.settings.seed and run.settings.method in ("finetune", "linear_probe", "l2_sp", "ftp"):
+                store.import_(to_form(run, str(run.provenance["code"])))
+
+
+@contextmanager
+def server(filled: bool = False) -> Iterator[str]:
+    """A dashboard in class mode, so that the wall is there too; its address."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    with tempfile.TemporaryDirectory() as folder:
+        if filled:
+            fill(f"{folder}/runs.db")
+        command = [sys.executable, "-m", "app", "--port", str(port), "--store", f"{folder}/runs.db"]
+        command += ["--class", "--host", "127.0.0.1"]
+        process = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.DEVNULL)
+        try:
+            for _ in range(600):
+                try:
+                    urllib.request.urlopen(f"http://127.0.0.1:{port}/api/health", timeout=2).read()
+                    break
+                except OSError:
+                    time.sleep(0.1)
+            yield f"http://127.0.0.1:{port}"
+        finally:
+            process.terminate()
+            process.wait()
+
+
+def still(browser: Browser, url: str, view: str) -> None:
+    """One picture, after the view has drawn itself."""
+    with browser.new_context(viewport=SIZE, color_scheme="light") as context:
+        page = context.new_page()
+        page.goto(f"{url}/{view}")
+        page.wait_for_selector(CHART, timeout=120_000)
+        page.wait_for_timeout(6000)
+        page.screenshot(path=HOME / f"{view}.png")
+
+
+def motion(browser: Browser, url: str) -> None:
+    """The recorded run of the Live view while it replays."""
+    frames = []
+    with browser.new_context(viewport=SIZE, color_scheme="light") as context:
+        page = context.new_page()
+        page.goto(f"{url}/live")
+        page.wait_for_selector(CHART, timeout=120_000)
+        page.wait_for_timeout(1500)
+        for _ in range(FRAMES):
+            picture = Image.open(io.BytesIO(page.screenshot()))
+            tall = round(picture.height * WIDE / picture.width)
+            small = picture.convert("RGB").resize((WIDE, tall), Image.Resampling.LANCZOS)
+            frames.append(small.quantize(COLOURS, dither=Image.Dither.NONE))
+            page.wait_for_timeout(1000 * FRAME_SECONDS)
+    milliseconds = [round(1000 * FRAME_SECONDS)] * (FRAMES - 1) + [3000]
+    frames[0].save(
+        HOME / "live.gif", save_all=True, append_images=frames[1:], duration=milliseconds, loop=0, optimize=True
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Take pictures of every view.")
+    parser.add_argument("--views", nargs="+", choices=VIEWS, default=VIEWS)
+    asked = parser.parse_args()
+    HOME.mkdir(parents=True, exist_ok=True)
+    found = next(
+        (path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), None
+    )
+    if found is None:
+        sys.exit("There is no Chromium here; install it, on Debian with: apt install chromium")
+    with server() as url, sync_playwright() as playwright:
+        flags = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]
+        browser = playwright.chromium.launch(executable_path=found, args=flags)
+        for view in asked.views:
+            if view == "wall":
+                with server(filled=True) as busy:
+                    still(browser, busy, view)
+            else:
+                still(browser, url, view)
+            print(view, flush=True)
+        if "live" in asked.views:
+            motion(browser, url)
+        browser.close()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,127 @@
+"""Controls: what happens to FTP when one part of its story is taken away.
+
+    for event in fixed_leash(resolve("digits", "finetune", {"lr": 0.05}), gammas):
+        ...
+
+`fixed_leash` trains with given leashes, one for each layer, that nobody learns; `untrained` takes the pre-training
+away. Both give an ordinary run of `ftp.lab.train`. Ten seeds of each are recorded: `ftp.lab.recordings.controls`.
+"""
+
+from __future__ import annotations
+
+import copy
+import random
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from ftp.lab.figures._data import kind_of
+from ftp.lab.methods import Method, Task, method
+from ftp.lab.record import LabError, Settings
+
+if TYPE_CHECKING:
+    from ftp.lab.train import FineTuning
+
+
+class FixedLeash(Method):
+    """SGD, and after each step every layer is projected onto the leash that it was given, Eq. 2."""
+
+    title = "Fixed leashes"
+    summary = "Every layer is projected onto a leash of its own given length."
+
+    def __init__(self, task: Task, gammas: Mapping[str, float]) -> None:
+        if missing := [name for name in task.anchors if name not in gammas]:
+            raise LabError(f"gammas has no leash for {missing[0]}; give one for each of the {len(task.anchors)} layers")
+        self.gammas = gammas
+        self.pulled: dict[str, float] = {}
+        super().__init__(task)
+
+    def after_step(self, step: int) -> None:
+        import torch
+
+        from ftp.projection import project_mars, row_l1
+
+        with torch.no_grad():
+            for name, param, anchor in self.anchored():
+                self.pulled[name] = float((row_l1(param - anchor) > self.gammas[name]).float().mean())
+                param.copy_(project_mars(param, anchor, self.gammas[name]))
+
+    def report(self) -> dict[str, tuple[float, float]]:
+        return {name: (self.gammas[name], share) for name, share in self.pulled.items()}
+
+
+def fixed_leash(settings: Settings, gammas: Mapping[str, float], **how: Any) -> FineTuning:
+    """A run whose leashes have these lengths from the first step to the last.
+
+    >>> from ftp.lab.settings import resolve
+    >>> settings = resolve("digits", "finetune", {"steps": 2, "batch": 8})
+    >>> names = fixed_leash(settings, dict.fromkeys(layer_names(), 0.5)).task.anchors
+    >>> len(names)
+    45
+    """
+    from ftp.lab.train import finetune
+
+    run = finetune(settings, **how)
+    run.method = FixedLeash(run.task, gammas)
+    return run
+
+
+def untrained(settings: Settings, **how: Any) -> FineTuning:
+    """The same run from random weights: the post to which the leash is tied means nothing.
+
+    >>> from ftp.lab.settings import resolve
+    >>> untrained(resolve("digits", "ftp", {"steps": 2, "batch": 8})).settings.method
+    'ftp'
+    """
+    import torch
+
+    from ftp.lab.train import finetune
+
+    run = finetune(settings, **how)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(settings.seed)
+        for module in run.model.modules():
+            reset: Any = getattr(module, "reset_parameters", None)
+            if reset is not None:
+                reset()
+    run.pretrained = copy.deepcopy(run.model).eval()
+    anchors = {name: p.detach() for name, p in run.pretrained.named_parameters() if name in run.task.anchors}
+    run.task = Task(run.model, run.task.head, anchors, settings, run.task.sample, run.task.held_out)
+    run.method = method(settings.method)(run.task)
+    return run
+
+
+def layer_names(world: str = "digits") -> list[str]:
+    """The layers of a world's model that have an anchor, early ones first.
+
+    >>> layer_names()[0], len(layer_names())
+    ('stem.weight', 45)
+    """
+    from ftp.anchors import matched
+    from ftp.lab import worlds
+
+    opened = worlds.load(world)
+    names = [name for name, _ in opened.model(0).named_parameters()]
+    head = {name for pattern in opened.head for name in matched(pattern, names)}
+    return [name for name in names if name not in head]
+
+
+def shuffled(gammas: Mapping[str, float], seed: int, within_kind: bool = True) -> dict[str, float]:
+    """The same lengths, given to the wrong layers: by chance, and no layer keeps its own.
+
+    within_kind: weights get those of weights, gains those of gains, biases those of biases.
+
+    >>> shuffled({"a.weight": 1.0, "b.weight": 2.0, "a.bias": 3.0, "b.bias": 4.0}, seed=0)
+    {'a.weight': 2.0, 'b.weight': 1.0, 'a.bias': 4.0, 'b.bias': 3.0}
+    """
+    draw = random.Random(seed)
+    given = dict(gammas)
+    kinds = {kind_of(name) for name in gammas} if within_kind else {""}
+    for kind in sorted(kinds):
+        names = [name for name in gammas if not within_kind or kind_of(name) == kind]
+        if len(names) < 2:
+            raise LabError(f"there is one layer of {kind or 'any kind'} only, so its leash has nowhere to go")
+        order = list(names)
+        while any(a == b for a, b in zip(names, order, strict=True)):  # about one order in three keeps nobody
+            draw.shuffle(order)
+        given |= {name: gammas[other] for name, other in zip(names, order, strict=True)}
+    return given

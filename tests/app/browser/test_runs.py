@@ -1,0 +1,33 @@
+"""Runs in a real browser: tick one, and replay it in Live."""
+
+import re
+from collections.abc import Callable
+
+import pytest
+from browsers import axe, settled
+from playwright.sync_api import Page, expect
+
+from ftp.lab.recordings import recorded
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_a_run_is_found_and_replayed(visit: Callable[..., Page], dark: bool) -> None:
+    page = visit("/runs?of=tpgm", dark=dark)
+    settled(page)
+    table = page.locator("[data-testid=stDataFrame] canvas").first
+    box = table.bounding_box()
+    assert box
+    page.mouse.click(box["x"] + 15, box["y"] + 53)  # the box before the first row
+    expect(page.get_by_role("heading", name="The chosen run")).to_be_visible()
+    page.wait_for_selector("[data-testid=stPlotlyChart] .main-svg")
+    assert axe(page) == []
+    with page.expect_download() as waiting:
+        page.get_by_role("button", name="Export as JSON").click()
+    run = recorded(method="tpgm", seed=0)[0]
+    assert run.run_id in waiting.value.path().read_text()
+    page.get_by_role("button", name="Replay").click()
+    page.wait_for_url(re.compile(f"/live.*run={run.run_id}"))
+    expect(page.get_by_text("Recorded run: TPGM, seed 0, 300 steps")).to_be_visible()
+    expect(page.get_by_role("combobox", name=re.compile("Method"))).to_have_value("TPGM")

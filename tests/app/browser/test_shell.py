@@ -1,0 +1,53 @@
+"""The page around the views in a real browser: navigation, titles, sizes, and nobody else is asked for anything."""
+
+import time
+from collections.abc import Callable
+
+import pytest
+from browsers import axe, settled
+from playwright.sync_api import Page, expect
+from servers import Server
+
+from app import page as app_page
+
+pytestmark = pytest.mark.slow
+
+
+def test_every_view_opens_under_its_own_address(visit: Callable[..., Page]) -> None:
+    page = visit("/")
+    settled(page)
+    for name in app_page.names():
+        page.goto(f"/{name}")
+        settled(page)
+        expect(page.get_by_role("heading", level=1)).to_have_text(app_page.view(name).TITLE)
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize("name", app_page.names())
+def test_every_view_can_be_used_by_everybody(visit: Callable[..., Page], name: str, dark: bool) -> None:
+    page = visit(f"/{name}", dark=dark)
+    settled(page)
+    assert axe(page) == []
+
+
+@pytest.mark.parametrize("name", app_page.names())
+def test_every_view_fits_a_phone(visit: Callable[..., Page], name: str) -> None:
+    page = visit(f"/{name}", width=390, height=844)
+    settled(page)
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+
+
+def test_the_navigation_leads_to_the_views(visit: Callable[..., Page]) -> None:
+    page = visit("/")
+    settled(page)
+    page.get_by_role("link", name="Geometry").first.click()
+    expect(page.get_by_role("heading", level=1)).to_have_text(app_page.view("geometry").TITLE)
+    page.go_back()
+    expect(page.get_by_role("heading", level=1)).to_have_text(app_page.view(app_page.names()[0]).TITLE)
+
+
+def test_the_first_chart_comes_soon(visit: Callable[..., Page], server: Server) -> None:
+    began = time.monotonic()
+    page = visit("/")
+    page.wait_for_selector(".js-plotly-plot .main-svg")
+    print(f"server up after {server.up_seconds:.1f} s, first chart after {time.monotonic() - began:.1f} s")

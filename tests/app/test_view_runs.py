@@ -1,0 +1,74 @@
+"""The Runs view: what is found, and what can be done with it."""
+
+import json
+
+import pytest
+from app_views import bold, keep, open_view
+
+from app.supervisor import supervisor
+from app.views import runs
+from ftp.lab import _form
+from ftp.lab.recordings import recorded
+
+
+def shown(page):
+    return page.dataframe[0].value
+
+
+def test_recorded_runs_are_there_from_the_start():
+    page = open_view("runs")
+    there = {run.run_id for run in recorded() if run.points}
+    assert set(shown(page)["id"]) == there
+    assert bold(page)[0].startswith(f"{len(there)} runs, {len(there)} of them done")
+    page.toggle(key="recorded").set_value(False).run()
+    assert bold(page)[0].startswith("No run fits")
+
+
+def test_finding_by_name_method_and_status():
+    keep("00000000000000aa", name="[my](http://x) run")
+    keep("00000000000000bb", method="tpgm")
+    page = open_view("runs", text="my", recorded="false")
+    assert list(shown(page)["id"]) == ["00000000000000aa"]
+    assert not any("http://x" in m.value.replace("\\", "") for m in page.markdown)
+    page = open_view("runs", of="tpgm", recorded="false")
+    assert list(shown(page)["id"]) == ["00000000000000bb"]
+    page = open_view("runs", status="failed")
+    assert bold(page)[0].startswith("No run fits")
+
+
+@pytest.fixture
+def one(monkeypatch):
+    """The view with its first run ticked: AppTest cannot tick the rows of a table."""
+    from streamlit.testing.v1 import AppTest
+
+    keep("00000000000000aa", name="mine")
+    script = (
+        "from app.views import runs\nfrom app.parts import record_of\n"
+        "runs._pick = lambda found: [r for r in [record_of('00000000000000aa')] if r]\n"
+        "from app.page import show\nshow('runs')"
+    )
+    monkeypatch.setattr(runs, "_pick", runs._pick)  # put back afterwards
+    return AppTest.from_string(script, default_timeout=60).run()
+
+
+def test_delete_can_be_undone(one):
+    assert any(t.value == "mine: FTP, seed 0, 300 steps (done)" for t in one.text)
+    one.button(key="delete").click().run()
+    assert not one.error
+    assert supervisor().store.runs() == []
+    one.button(key="undo").click().run()
+    assert [run.run_id for run in supervisor().store.runs()] == ["00000000000000aa"]
+
+
+def test_rename_keeps_the_name_as_it_is(one):
+    one.text_input[1].set_value("**bold**")
+    next(b for b in one.button if b.label == "Rename").click().run()
+    assert supervisor().store.load("00000000000000aa").name == "**bold**"
+    assert any(t.value.startswith("**bold**: FTP") for t in one.text)
+
+
+def test_what_is_exported_can_be_taken_in_again():
+    run = keep("00000000000000aa")
+    assert _form.from_form(json.loads(runs._json(run))).points == run.points
+    kept = recorded(method="tpgm", seed=0)[0]
+    assert _form.from_form(json.loads(runs._json(kept))).run_id == kept.run_id

@@ -1,0 +1,142 @@
+"""The runs that ship with the kit: whole, small, of today's recipes, and readable without torch."""
+
+import gzip
+import json
+import math
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from ftp.lab import lesson, methods, recordings
+from ftp.lab.record import LabError, RunRecord, result_of
+from ftp.lab.recordings import Group, find, groups, pack, recorded
+from ftp.lab.store import Store
+
+every_group = pytest.mark.parametrize("group", groups())
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(recordings, "HOME", tmp_path)
+    return tmp_path
+
+
+def test_every_group_is_there_and_all_are_small() -> None:
+    assert groups() == tuple(recordings.GROUPS)
+    assert sum(path.stat().st_size for path in recordings.HOME.glob("digits-*.json.gz")) < 1_500_000
+
+
+def test_the_methods_have_ten_seeds_each() -> None:
+    assert {(run.settings.method, run.settings.seed) for run in recorded()} == {
+        (method, seed) for method in methods.names() for seed in range(10)
+    }
+    assert {run.settings.method for run in recorded(seed=0) if run.points} == set(methods.names())
+    assert all(run.points for run in recorded(method="ftp"))
+
+
+@every_group
+def test_every_run_is_done_and_says_who_made_it(group: str) -> None:
+    runs = recorded(group=group)
+    assert len({run.run_id for run in runs}) == len(runs)
+    for run in runs:
+        assert run.status == "done"
+        assert {"code", "torch", "weights_sha256"} <= set(run.provenance)
+        assert run.evals[0].step == 0
+        assert run.result is not None
+        again = result_of(run)
+        for name in ("id", "ood_avg", "corruption_avg"):
+            assert math.isclose(again[name], run.result[name], abs_tol=1e-3)
+
+
+@every_group
+def test_the_settings_are_those_that_the_lab_would_choose_today(group: str) -> None:
+    runs = recorded(group=group)
+    seeds = {run.settings.seed for run in runs}
+    assert len(seeds) >= 5
+    assert [run.settings for run in runs] == [s for s in lesson.plan(group) if s.seed in seeds]
+
+
+def test_one_method_or_one_seed() -> None:
+    assert [run.settings.method for run in recorded(seed=3)] == list(methods.names())
+    [run] = recorded(method="ftp", seed=3)
+    assert find(run.run_id) is run
+    assert find("0" * 16) is None
+
+
+def test_what_is_not_there_is_one_sentence() -> None:
+    cases = {
+        "world is 'digit'; did you mean digits?": {"world": "digit"},
+        "group is 'gentel'; did you mean gentle?": {"group": "gentel"},
+        "the method of the recordings 'gentle' is 'ftp'; it must be one of finetune": {
+            "group": "gentle",
+            "method": "ftp",
+        },
+        "seed is 10; the recordings 'methods' have the seeds 0, 1, 2, 3, 4, 5, 6, 7, 8, 9": {"seed": 10},
+    }
+    for sentence, asked in cases.items():
+        with pytest.raises(LabError) as error:
+            recorded(**asked)  # type: ignore[arg-type]
+        assert str(error.value) == sentence
+    with pytest.raises(LabError) as error:
+        lesson.runs("kapa", train=True)
+    assert str(error.value) == "group is 'kapa'; did you mean kappa?"
+
+
+def test_a_list_that_is_changed_leaves_the_next_one_whole() -> None:
+    runs = recorded(seed=0)
+    runs.clear()
+    assert recorded(seed=0)
+
+
+def test_the_same_runs_give_the_same_bytes_and_come_back(home: Path) -> None:
+    runs = [replace(run, name="a name") for run in _shipped()[:2]]
+    kept = [runs[0].run_id]
+    first = pack(runs, kept)
+    assert first == pack(list(runs), kept)
+    assert first[4:8] == bytes(4)  # no time in the header
+    (home / "digits-methods.json.gz").write_bytes(first)
+    back = recorded()
+    assert pack(back, kept) == first  # rounding twice is rounding once
+    assert back[0].points == runs[0].points != ()
+    assert back[1].points == ()
+    assert back[1].result == runs[1].result
+
+
+def _shipped() -> list[RunRecord]:
+    path = Path(recordings.__file__).parent / "digits-methods.json.gz"
+    return list(recordings._read(path))
+
+
+def test_numbers_are_rounded(home: Path) -> None:
+    run = _shipped()[0]
+    long = replace(run.points[0], loss=0.123456789)
+    packed = gzip.decompress(pack([replace(run, points=(long,))], [run.run_id]))
+    assert json.loads(packed)[0]["points"][0]["loss"] == 0.1235
+
+
+def test_a_damaged_file_is_one_sentence(home: Path) -> None:
+    (home / "digits-methods.json.gz").write_bytes(b"not a gzip file")
+    with pytest.raises(LabError) as error:
+        recorded()
+    sentence = "digits-methods.json.gz is damaged; install the kit again, or run data_scripts/record_digits.py"
+    assert str(error.value) == sentence
+
+
+def test_recordings_are_read_without_torch() -> None:
+    code = "import sys; from ftp.lab.recordings import recorded; print(len(recorded()), 'torch' in sys.modules)"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert result.stdout == "110 False\n"
+
+
+@pytest.mark.slow
+def test_train_it_yourself_fills_your_own_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FTP_STORE", str(tmp_path / "runs.db"))
+    tiny = {"tiny": Group("a very short run", ("linear_probe",), {"steps": 2, "batch": 8})}
+    monkeypatch.setattr(lesson, "GROUPS", tiny)
+    [run] = lesson.runs("tiny", seed=4, train=True)
+    assert (run.settings.method, run.settings.seed, run.settings.steps, run.status) == ("linear_probe", 4, 2, "done")
+    with Store() as store:
+        assert [kept.run_id for kept in store.runs()] == [run.run_id]
