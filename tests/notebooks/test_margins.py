@@ -11,6 +11,7 @@ from notebooks.lessons import COMPLETE, NOTEBOOKS, ROOT, code, load, read
 
 margins = load(ROOT / "data_scripts" / "margins.py")
 KEPT = json.loads((NOTEBOOKS / "margins.json").read_text(encoding="utf-8"))
+LIVE = json.loads((NOTEBOOKS / "margins_live.json").read_text(encoding="utf-8"))
 LEAST = 3.0  # standard errors of the mean
 TRAINS = re.compile(r"\b(runs|recorded|finetune|execute)\(")
 
@@ -33,7 +34,7 @@ def test_lessons_that_train_are_found() -> None:
     assert {"00", "06"} <= {path.name[:2] for path in TRAINING}
 
 
-@pytest.mark.parametrize("row", KEPT["claims"], ids=lambda row: f"{row['lesson']} {row['claim'][:50]}")
+@pytest.mark.parametrize("row", [*KEPT["claims"], *LIVE], ids=lambda row: f"{row['lesson']} {row['claim'][:50]}")
 def test_every_margin_is_three_sigma(row: dict[str, Any]) -> None:
     values = row["values"]
     mean = sum(values) / len(values)
@@ -61,3 +62,14 @@ def test_the_sides_of_a_margin() -> None:
     assert margins.within(1, [-0.5, -0.7]) == pytest.approx([0.5, 0.3])
     assert margins.within(1, [9.5], 10.0) == [0.5]
     assert margins.sigmas([1.0, 2.0, 3.0]) == pytest.approx(2 / (1 / 3**0.5))
+
+
+def test_lessons_that_train_for_themselves_hold_in_every_seed() -> None:
+    live = load(ROOT / "data_scripts" / "margins_live.py")
+    assert {row["lesson"]: row["claim"] for row in LIVE}.keys() == live.CLAIMS.keys()
+    for row in LIVE:
+        path = next(path for path in COMPLETE if path.name.startswith(row["lesson"]))
+        assert row["claim"] in sentences(path)
+        assert row["claim"] in live.CLAIMS[row["lesson"]]
+        assert min(row["values"]) == row["least"] > 0
+    assert len(LIVE) == sum(map(len, live.CLAIMS.values()))

@@ -1,0 +1,102 @@
+"""Margins of the claims about training that a lesson trains for by itself: notebooks/margins_live.json.
+
+    .venv/bin/python data_scripts/margins_live.py
+
+Runs the code of lessons 04, 09 and 11, which train ten seeds each (about a minute), and reads from their variables by
+how much each claim holds. A margin is one number for each seed, positive where the claim holds.
+"""
+
+import contextlib
+import io
+import json
+import os
+import statistics
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import torch
+
+NOTEBOOKS = Path(__file__).resolve().parent.parent / "notebooks"
+Names = dict[str, Any]
+
+
+def against(values: torch.Tensor, factor: float, others: torch.Tensor, largest: bool = True) -> list[float]:
+    """Each value over `factor` times the worst of the others, minus 1: positive if it is beyond."""
+    worst = others.max() if largest else others.min()
+    return [float(v / (factor * worst)) - 1 for v in values]
+
+
+# lesson: claim: the margin of each seed, from the names that the lesson leaves behind
+CLAIMS: dict[str, dict[str, Callable[[Names], list[float]]]] = {
+    "04": {
+        "with a task, the leash gets at least 3 times as long as with nothing to learn": lambda n: against(
+            n["there"], 3, n["nothing"]
+        ),
+        "with nothing to learn, SGD strays at least 3 times as far": lambda n: against(
+            n["late"]["no leash"][1], 3, n["nothing"]
+        ),
+        "with κ = 0 the leash grows all the same, on noise alone": lambda n: against(
+            n["late"]["κ = 0"][1], 2, n["nothing"]
+        ),
+    },
+    "09": {
+        "for each of ten seeds the rate grows more than 200 times": lambda n: (
+            n["end"] / n["early"] / 200 - 1
+        ).tolist(),
+        "and changes by less than a tenth from step 50 to step 100": lambda n: (
+            0.1 - (n["end"] / n["middle"] - 1).abs()
+        ).tolist(),
+        "its loss ends at a tenth of SGD's, or less": lambda n: (
+            0.1 - n["late"]["HyperSGD"] / n["late"]["SGD"]
+        ).tolist(),
+        "with a random arrow the rate ends below half of the learned one": lambda n: [
+            -m for m in against(n["rates"]["a random arrow"][99], 0.5, n["end"], largest=False)
+        ],
+    },
+    "11": {
+        "at lr = 0.3, each of ten seeds of SGD gets less than half of the shifted looks right": lambda n: (
+            50 - n["ood"]["sgd"][2]
+        ).tolist(),
+        "and each of ten seeds of SGDP more than half": lambda n: (n["ood"]["ftp"][2] - 50).tolist(),
+    },
+}
+
+
+def names_of(lesson: str) -> Names:
+    """What the code of a lesson leaves behind. Later cells may use a name again, so each claim's first cell counts."""
+    path = next((NOTEBOOKS / "complete").glob(f"{lesson}_*.ipynb"))
+    cells = [c.source for c in nbformat.read(path, 4).cells if c.cell_type == "code"]
+    names: Names = {"__name__": "lesson", "display": lambda *_: None}
+    found: Names = {}
+    for source in cells:
+        with contextlib.redirect_stdout(io.StringIO()):
+            exec(compile(source, path.name, "exec"), names)
+        for claim in CLAIMS[lesson]:
+            if claim in source:
+                found[claim] = CLAIMS[lesson][claim](names)
+    return found
+
+
+def main() -> None:
+    torch.set_num_threads(1)
+    rows = []
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ["FTP_PREDICTIONS"] = f"{folder}/predictions.json"
+        for lesson in CLAIMS:
+            torch.set_default_dtype(torch.float32)
+            for claim, values in names_of(lesson).items():
+                mean, sd = statistics.mean(values), statistics.stdev(values)
+                row: Names = {"lesson": lesson, "claim": claim, "seeds": len(values)}
+                row |= {"values": [round(v, 4) for v in values], "mean": round(mean, 4), "sd": round(sd, 4)}
+                row |= {"least": round(min(values), 4), "sigmas": round(mean / (sd / len(values) ** 0.5), 2)}
+                rows.append(row)
+                print(f"{lesson}  {row['sigmas']:7.1f} sigma  least {row['least']:.3f}  {claim}", flush=True)
+    lines = ",\n".join(json.dumps(row, ensure_ascii=False) for row in rows)
+    (NOTEBOOKS / "margins_live.json").write_text("[\n" + lines + "\n]\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
