@@ -11,7 +11,7 @@ WORKERS ?= 2
 
 help:
 	@echo "make app     open the page in the browser; make app CLASS=1 HOST=name: one server for a class"
-	@echo "make lab     open JupyterLab on notebooks/"
+	@echo "make lab     open the course in JupyterLab, on its contents page"
 	@echo "make test    run every check and every test"
 	@echo "make notebooks   run every lesson again and compare its outputs"
 	@echo "make check   format, lint, types and the fast tests, in under a minute"
@@ -28,7 +28,8 @@ app: $(READY)
 	@$(BIN)/python -m app $(if $(PORT),--port $(PORT)) $(if $(CLASS),--class $(CLASS_FLAGS))
 
 lab: $(READY)
-	@$(BIN)/jupyter lab $(if $(filter 0,$(shell id -u)),--allow-root) notebooks
+	@$(BIN)/jupyter lab $(if $(filter 0,$(shell id -u)),--allow-root) --LabApp.app_settings_dir=notebooks/.jupyter \
+	  --LabApp.default_url=/lab/workspaces/ftp/tree/README.md notebooks
 
 lint: $(READY)
 	@$(BIN)/ruff format --check --quiet . || { echo "some files are not formatted; run: $(BIN)/ruff format ."; exit 1; }

@@ -4,6 +4,7 @@ import argparse
 import contextlib
 import os
 import re
+import signal
 import socket
 import sys
 from pathlib import Path
@@ -35,7 +36,8 @@ def main(argv: list[str] | None = None) -> int:
         return 1
     if port != int(asked.port):
         print(f"Port {asked.port} is taken, so this is on {port}.", flush=True)
-    with contextlib.suppress(KeyboardInterrupt):  # Ctrl-C while Streamlit is still being imported
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))  # sent again by uvicorn once all has ended in order
+    with contextlib.suppress(KeyboardInterrupt):
         serve(port, address, asked.host if asked.shared else [])
     return 0
 
@@ -85,6 +87,7 @@ def serve(port: int, address: str, hosts: list[str]) -> None:
     where = hosts[0] if hosts else HOST
     print(f"The app is at http://{where}:{port} (Ctrl-C ends it).", flush=True)
     os.chdir(ROOT)  # Streamlit looks for .streamlit/config.toml in the current directory
+    import click
     from streamlit.web import cli  # slow to import, so only once the arguments are known to be good
 
     options: dict[str, Any] = {"server.port": port, "server.headless": bool(hosts) or is_headless()}
@@ -94,7 +97,8 @@ def serve(port: int, address: str, hosts: list[str]) -> None:
     if hosts:
         flags += [f"--server.address={address}", f"--browser.serverAddress={where}"]
         flags += [f"--server.allowedHosts={name}" for name in (*hosts, HOST, "localhost")]
-    cli.main(["run", str(ROOT / "app" / "main.py"), *flags], standalone_mode=False)
+    with contextlib.suppress(click.Abort):  # what becomes of Ctrl-C there
+        cli.main(["run", str(ROOT / "app" / "main.py"), *flags], standalone_mode=False)
 
 
 def is_headless() -> bool:

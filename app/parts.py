@@ -9,6 +9,7 @@ from urllib.parse import urlencode, urlsplit
 
 import streamlit as st
 
+from app import queueing
 from app.supervisor import supervisor
 from ftp.lab import methods, recordings, worlds
 from ftp.lab.record import RUN_ID, LabError, RunRecord, Settings, Value
@@ -74,6 +75,7 @@ def data_table(rows: Rows, name: str, *, label: str = "Table and download", brie
         if not rows:
             st.text("There are no numbers yet.")
             return
+        rows = even(rows)
         shown = brief or thin(rows, MOST_ROWS)
         if brief or len(shown) < len(rows):
             st.caption(f"A part of the numbers; the file has all {len(rows)} rows.")
@@ -91,6 +93,16 @@ def thin(rows: Rows, most: int) -> Rows:
     if len(rows) <= most:
         return rows
     return [rows[round(i * (len(rows) - 1) / (most - 1))] for i in range(most)]
+
+
+def even(rows: Rows) -> Rows:
+    """Rows with the same columns: the last evaluation of a run has more numbers than those on the way.
+
+    >>> even([{"step": 1}, {"step": 2, "val": 9.0}])
+    [{'step': 1, 'val': None}, {'step': 2, 'val': 9.0}]
+    """
+    columns = dict.fromkeys(name for row in rows for name in row)
+    return [{name: row.get(name) for name in columns} for row in rows]
 
 
 def to_csv(rows: Rows) -> str:
@@ -157,6 +169,17 @@ def record_of(run_id: str) -> RunRecord | None:
         return supervisor().store.load(run_id)
     except LabError:
         return recordings.find(run_id)
+
+
+def nobody_trains(record: RunRecord) -> bool:
+    """True for a run that waits because another program queued it: no dashboard has promised to train it."""
+    own = supervisor()
+    return (
+        record.status == "queued"
+        and not queueing.promised(own.store, record.run_id)
+        and own.place(record.run_id) is None
+        and own.store.status(record.run_id) == "queued"  # it may have begun meanwhile
+    )
 
 
 def described(settings: Settings) -> str:

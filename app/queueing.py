@@ -125,6 +125,11 @@ def note(store: Store, run_id: str) -> None:
         (folder(store) / run_id).touch()
 
 
+def promised(store: Store, run_id: str) -> bool:
+    """True if a dashboard, this one or another, will train this run."""
+    return (folder(store) / run_id).exists()
+
+
 def forget(store: Store, run_id: str) -> None:
     """The promise is kept, or taken back."""
     with suppress(OSError):

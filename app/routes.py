@@ -84,13 +84,13 @@ def tail(request: Request) -> dict[str, Any]:
     """What a live chart of a run lacks that has all points up to step `since`."""
     run, since = _run_id(request), _since(request)
     own = supervisor()
-    asked = request.query_params.get("recorded") == "1"  # a live run with the same settings has the same id
-    if asked or not _has(own.store, run):
-        record = recording(run)
-        if record is None:
-            raise NotFound(f"there is no run {run} here; it may have been deleted: press Train to make it")
-        return {**recorded_tail(record, since), **_about(record), "place": None, "expected": None}
-    found = own.store.tail(run, since)
+    if request.query_params.get("recorded") == "1":  # a live run with the same settings has the same id
+        return _recorded(run, since)
+    try:
+        found = own.store.tail(run, since)
+    except LabError:
+        own.store.runs(limit=1)  # says so if the store itself is in trouble
+        return _recorded(run, since)
     about = _facts(own.store, run)
     own.watch(run)
     if (ended := own.ended(run)) is not None:
@@ -99,14 +99,17 @@ def tail(request: Request) -> dict[str, Any]:
     return {**found, **about, "place": place.__dict__ if place else None}
 
 
-def _has(store: Store, run: str) -> bool:
-    return bool(store.runs(text=run, limit=1))
+def _recorded(run: str, since: int) -> dict[str, Any]:
+    record = recording(run)
+    if record is None:
+        raise NotFound(f"there is no run {run} here; it may have been deleted: press Train to make it")
+    return {**recorded_tail(record, since), **_about(record), "place": None, "expected": None}
 
 
 @functools.lru_cache(2048)
 def _facts(store: Store, run: str) -> dict[str, Any]:
     """What never changes in a run, so that 50 viewers do not read it each second."""
-    record = next(r for r in store.runs(text=run, limit=1) if r.run_id == run)
+    record = store.load(run)
     return {**_about(record), "expected": supervisor().expected(record.settings)}
 
 

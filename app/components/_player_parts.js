@@ -91,20 +91,20 @@ const heading = (text, look) => ({ text, x: 0, xref: "paper", xanchor: "left", y
 const steps = (run, look, title = "") => axis(look, title, { range: [0, run.steps || 1] });
 
 function mainLayout(run, key, chosen, look) {
-  const text = key === "gamma" ? "Leash γ of every layer" : "This method has no leash: distance from W₀ of every layer";
-  return layoutOf(look, { title: heading(text, look), uirevision: run.id, height: 410,
+  const text = key === "gamma" ? "Leash γ of every layer" : "No leash: distance from W₀ of every layer";
+  return layoutOf(look, { title: heading(text, look), uirevision: run.id, height: 382,
     margin: { l: 52, r: 66, t: 28, b: 42 }, xaxis: steps(run, look, "training step"),
     yaxis: axis(look, key === "gamma" ? "γ, in l1 distance" : "l1 distance", { rangemode: "tozero" }) });
 }
 
 function smallLayout(run, key, look) {
   const most = key === "boundary" ? { range: [0, 1.05] } : { rangemode: "tozero" };
-  return layoutOf(look, { uirevision: `${run.id} ${key}`, height: 95,
+  return layoutOf(look, { uirevision: `${run.id} ${key}`, height: 85,
     margin: { l: 46, r: 8, t: 6, b: 22 }, xaxis: steps(run, look), yaxis: axis(look, "", { nticks: 4, ...most }) });
 }
 
 function lossLayout(run, look) {
-  return layoutOf(look, { title: heading("Training loss", look), uirevision: run.id, height: 95,
+  return layoutOf(look, { title: heading("Training loss", look), uirevision: run.id, height: 85,
     margin: { l: 46, r: 8, t: 24, b: 22 }, xaxis: steps(run, look),
     yaxis: axis(look, "", { nticks: 4, rangemode: "tozero" }) });
 }
@@ -130,8 +130,9 @@ function otherAccuracy(other, look) {
 }
 
 function accuracyLayout(run, look) {
-  return layoutOf(look, { title: heading("Accuracy (%)", look), uirevision: run.id, height: 200, showlegend: true,
+  const empty = run.evals.length ? {} : { range: [0, 100] };
+  return layoutOf(look, { title: heading("Accuracy (%); thin: each shift", look), uirevision: run.id, height: 192, showlegend: true,
     legend: { orientation: "h", x: 0, y: -0.16, yanchor: "top", font: { size: 11, color: look.text },
       entrywidth: 0.33, entrywidthmode: "fraction", itemwidth: 30, bgcolor: "rgba(0,0,0,0)" },
-    margin: { l: 46, r: 8, t: 24, b: 72 }, xaxis: steps(run, look), yaxis: axis(look, "", { nticks: 5 }) });
+    margin: { l: 46, r: 8, t: 24, b: 72 }, xaxis: steps(run, look), yaxis: axis(look, "", { nticks: 5, ...empty }) });
 }

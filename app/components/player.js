@@ -29,9 +29,9 @@ function takeIn(run, news) {
 }
 
 // What is going on at a step, in one line.
-function sentence(run, step, layer) {
+function sentence(run, step, layer, idle) {
   const n = upTo(run.points, step), point = run.points[n - 1], row = run.evals[upTo(run.evals, step) - 1];
-  if (!point) return run.status === "queued" ? waiting(run) : "The network is loading; the first step comes at once.";
+  if (!point) return run.status === "queued" ? waiting(run, idle) : "The network is loading; the first step comes at once.";
   const key = hasLeash(run) ? "gamma" : "distance";
   const there = point[key].filter((v) => v !== null), half = Math.ceil(there.length / 2);
   const words = key === "gamma" ? "γ of early layers" : "no leash; early layers are away by";
@@ -42,10 +42,12 @@ function sentence(run, step, layer) {
     parts[0] = `${layer} has ${leash} and is ${point.distance[at].toFixed(3)} away from W₀`;
   }
   if (row) parts.push(`ID ${row.accuracy.id.toFixed(0)}\u00a0%, OOD ${oodOf(row).toFixed(0)}\u00a0%`);
-  return `Step ${point.step} of ${run.steps}: ${parts.join("; ")}.`;
+  const last = point.step === run.steps && run.status === "running" ? " The last accuracies, on all images, are on their way." : "";
+  return `Step ${point.step} of ${run.steps}: ${parts.join("; ")}.${last}`;
 }
 
-function waiting(run) {
+function waiting(run, idle) {
+  if (idle) return "Not begun.";
   const ahead = run.place?.ahead ?? 0, seconds = Math.ceil(run.place?.seconds ?? 0);
   const who = ahead === 1 ? "1 run is" : `${ahead} runs are`;
   return ahead ? `Waiting: ${who} ahead, about ${seconds} s.` : "Waiting for a free worker; it starts in a moment.";
@@ -105,7 +107,7 @@ function build(root, data, send) {
     for (const name of ["main", "small", "loss"]) charts[name].grow(run.points, n);
     charts.accuracy.grow(run.evals, e);
     const ended = ENDED.includes(run.status);
-    const text = trouble || sentence(run, cursor, layer);
+    const text = trouble || sentence(run, cursor, layer, data.idle);
     ui.show({ text, cursor: n ? run.points[n - 1].step : 0, steps: run.steps, playing, follow, ended, layer,
       layers: run.layers, kind, leash: hasLeash(run) });
     if (!playing || performance.now() - spoken > 5000) { ui.speak(text); spoken = performance.now(); }
@@ -141,14 +143,14 @@ function build(root, data, send) {
   async function ask(mine, first) {
     const news = await fetchJson(`/api/run/${mine.id}/tail?since=${mine.since}`);
     if (ends || (mine !== run && mine !== other)) return false;
-    const begins = !mine.points.length;
+    const begins = !mine.points.length, unknown = !mine.steps, unrated = !mine.evals.length;
     takeIn(mine, news);
     const ended = ENDED.includes(mine.status);
     if (begins && mine.points.length) {
       if (first && ended && data.replay && !calm()) { follow = false; playing = true; cursor = 0; }
       else if (first && ended) cursor = end();
       redraw();
-    } else if (!first && news.points.length) redraw();
+    } else if (first ? unknown || (unrated && mine.evals.length) : news.points.length) redraw(); // other axes, more lines
     if (first && mine.status !== told) { told = mine.status; send("status", `${mine.id} ${mine.status}`); }
     go();
     return !ended;

@@ -25,10 +25,10 @@ STYLE = """
 .ftp-player { font-family: var(--st-font); color: var(--st-text-color); }
 .ftp-player .says { font-weight: 600; margin: 0 0 0.4rem; min-height: 1.5em; font-variant-numeric: tabular-nums; }
 .ftp-player .charts { display: grid; grid-template-columns: minmax(0, 1.75fr) minmax(0, 1fr); gap: 0.5rem; }
-.ftp-player .main { height: 410px; }
-.ftp-player .accuracy { height: 200px; }
-.ftp-player .small { height: 95px; }
-.ftp-player .loss { height: 95px; }
+.ftp-player .main { height: 382px; }
+.ftp-player .accuracy { height: 192px; }
+.ftp-player .small { height: 85px; }
+.ftp-player .loss { height: 85px; }
 .ftp-player .side label select { font-weight: 600; border-color: transparent; padding: 0 0.2rem; min-height: 1.6rem;
   max-width: 100%; margin-left: 1.4rem; }
 .ftp-player .bar { display: flex; flex-wrap: wrap; gap: 0.4rem 0.6rem; align-items: center; margin-top: 0.5rem; }
@@ -48,6 +48,10 @@ STYLE = """
 @media (max-width: 50rem) {
   .ftp-player .charts { grid-template-columns: minmax(0, 1fr); }
   .ftp-player .bar .scrub { flex-basis: 100%; order: -1; }
+}
+@media (max-width: 40rem) {
+  .st-key-live [data-testid=stHorizontalBlock]:has(> [data-testid=stColumn]) { flex-direction: column-reverse;
+    flex-wrap: nowrap; }
 }
 """
 
@@ -85,13 +89,22 @@ def look(dark: bool) -> dict[str, Any]:
 
 
 def player(
-    run: str, dark: bool, *, other: str = "", layer: str = "", replay: bool = True, turn: int = 0
+    run: str, dark: bool, *, other: str = "", layer: str = "", replay: bool = True, turn: int = 0, idle: bool = False
 ) -> tuple[str, str]:
     """Show a run, and dotted another one; the status it has come to, and the layer that is chosen.
 
     replay: a run that has ended plays from its start. turn: another number makes it ask again, as when a run goes on.
+    idle: the run waits, and nobody will train it unless asked.
     """
-    data = {"run": run, "other": other, "layer": layer, "replay": replay, "turn": turn, "look": look(dark)}
+    data = {
+        "run": run,
+        "other": other,
+        "layer": layer,
+        "replay": replay,
+        "turn": turn,
+        "idle": idle,
+        "look": look(dark),
+    }
     found = _PLAYER(
         key="player",
         data=data,

@@ -20,9 +20,10 @@ STYLE = """
 _COMPONENT = component("wise", STYLE)
 
 
-def scrubber(curves: Sequence[WiseCurve], alpha: float) -> float:
-    """Show the curves; the alpha at which the hand rested last comes back."""
-    data = {"alpha": alpha, "curves": [_drawn(curve) for curve in curves]}
+def scrubber(curves: Sequence[WiseCurve], alpha: float, mine: WiseCurve | None = None) -> float:
+    """Show the curves, the viewer's own dotted; the alpha at which the hand rested last comes back."""
+    own = [{**_drawn(mine), "name": f"yours ({style(mine.method).name})", "dash": "dot"}] if mine else []
+    data = {"alpha": alpha, "curves": [*(_drawn(curve) for curve in curves), *own]}
     state = _COMPONENT(key="wise", data=data, default={"alpha": alpha}, on_alpha_change=lambda: None)
     held = state["alpha"]
     # a browser may send anything

@@ -18,7 +18,7 @@ PICTURE = (
     "None of these networks saw a damaged digit while it was fine-tuned. The pre-trained one had seen many. "
     "**Turn the dial**: the pictures and all bars follow."
 )
-GUESSES = ("Fine-tuning", "FTP", "About the same")
+GUESSES = ("Vanilla FT (plain fine-tuning)", "FTP", "About the same")
 
 
 def render() -> None:
@@ -53,7 +53,7 @@ def render() -> None:
         run["method"]: average([average(values) for values in run["corruptions"].values()]) for run in data["runs"]
     }
     if guess:
-        better = "FTP" if means["ftp"] > means["finetune"] else "Fine-tuning"
+        better = GUESSES[means["ftp"] > means["finetune"]]
         parts.answer(f"{'Right' if guess == better else 'Look again'}: {answer(means)}")
     else:
         parts.answer("Make your guess above, turn the dial, and the answer stands here in words.")
@@ -113,7 +113,7 @@ print(damaged.shape, (damaged - images).abs().mean())"""
 
 def _drawn(method: str, clean: float, values: list[float], name: str = "") -> dict[str, Any]:
     look = style(method)
-    own_look = {"name": name or look.name, "light": look.light, "dark": look.dark, "dash": look.dash}
+    own_look = {"name": name or look.name, "light": look.light, "dark": look.dark, "dash": "dot" if name else look.dash}
     return {**own_look, "strong": bool(name) or method in ("ftp", "finetune"), "values": [clean, *values]}
 
 

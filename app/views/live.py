@@ -16,25 +16,38 @@ from ftp.lab.settings import resolve
 
 TITLE = "Live: watch the leash grow"
 QUESTION = "How far may each layer walk away from what it knew?"
+PICTURE = (
+    "A leash of length γ ties each layer to its pre-trained weights W₀; FTP learns γ while it trains. "
+    "ID: accuracy on the new task. OOD: on pictures that look different."
+)
 LESSON = "04_learning_the_leash"
 GUESS = "First guess: which layers will get the longest leash?"
+NO_LEASH = "First guess: which layers will walk farthest from W₀?"
 EARLY, LATE = "early layers", "late layers"
 ENDED = {"failed": "This run failed", "interrupted": "This run was interrupted", "stopped": "This run was stopped"}
 
 
 def render() -> None:
     parts.heading(sys.modules[__name__])
-    left, right = st.columns([1, 3.6], gap="medium")
+    st.caption(PICTURE)
+    with st.container(key="live"):  # by this name player.py puts the charts first on a phone
+        left, right = st.columns([1, 3.6], gap="medium")
     with left:
-        guess = parts.predict("guess", GUESS, (EARLY, LATE))
+        first = st.container()
         top = st.container()  # Train stands above the settings, which a small screen cuts off
         settings = _settings({name: st.query_params.get(name, "") for name in ("frozen", "free")})
         if top.button("Train", type=parts.emphasis(), icon=":material/play_arrow:", width="stretch"):
             _train(settings)
-    record = _chosen(settings)
     with right:
-        _status(record)
-        layer = _play(record)
+        record = _chosen(settings)
+    if record.settings != settings:
+        top.caption("The run beside has other settings; Train runs these.")
+    with first:
+        guess = parts.predict("guess", GUESS if _leashed(record) else NO_LEASH, (EARLY, LATE))
+    with right:
+        with st.container(gap="xsmall"):
+            _status(record)
+            layer = _play(record)
         _what_if(record, layer)
         _answer(record, guess)
     shown = {name: st.query_params.get(name, "") for name in ("run", "other")}
@@ -69,10 +82,12 @@ def _chosen(settings: Settings) -> RunRecord:
     asked = st.query_params.get("run", "")
     if asked:
         found = parts.record_of(asked)
+        st.session_state["lost"] = found is None  # the page runs more than once before anybody can read
         if found is not None:
             return found
-        st.info("The run of this link is not on this machine; press Train to make it. Here is a recorded one.")
         st.query_params.pop("run", None)
+    if st.session_state.get("lost"):
+        st.info("The run of this link is not on this machine; press Train to make it. Here is a recorded one.")
     kept = [run for run in recordings.recorded() if run.points]
     return next((run for run in kept if run.settings == settings), None) or _first(kept)
 
@@ -88,24 +103,29 @@ def _status(record: RunRecord) -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
         name = f" “{record.name}”" if record.name else ""
         st.text(f"{kind}{name}: {parts.described(record.settings)}", width="stretch")
-        if record.status in ("queued", "running") and st.button("Stop", key="stop"):
+        idle = parts.nobody_trains(record)
+        if record.status in ("queued", "running") and not idle and st.button("Stop", key="stop"):
             supervisor().stop(record.run_id, viewer())
         if record.status == "queued":
             seconds = supervisor().expected(record.settings)
             st.caption(f"takes about {seconds:.0f} s")
-    if record.status in ENDED:
+    if record.status in ENDED or idle:
         why = f": {record.error}" if record.error else ""
-        st.warning(parts.plain(f"{ENDED[record.status]}{why}. What is done is kept."))
-        if st.button("Go on", key="resume"):
-            _train(record.settings, st.query_params.get("other", ""))
-            st.rerun()
+        end = f"{ENDED.get(record.status, '')}{why}. What is done is kept."
+        with st.container(horizontal=True, vertical_alignment="center"):
+            st.warning(parts.plain("This run waits, but nobody trains it. Go on trains it here." if idle else end))
+            if st.button("Go on", key="resume"):
+                _train(record.settings, st.query_params.get("other", ""))
+                st.rerun()
 
 
 def _play(record: RunRecord) -> str:
     turn = st.session_state.get("turn", 0)
-    other = st.query_params.get("other", "")
-    other = other if parts.record_of(other) is not None else ""
-    _, layer = player(record.run_id, parts.dark(), other=other, turn=turn)
+    before = parts.record_of(st.query_params.get("other", ""))
+    if before is not None:
+        st.caption(parts.plain(f"Dotted, for comparison: {parts.described(before.settings)}"))
+    other, idle = before.run_id if before else "", parts.nobody_trains(record)
+    _, layer = player(record.run_id, parts.dark(), other=other, turn=turn, idle=idle)
     return layer if layer in record.layers else ""
 
 
@@ -136,9 +156,9 @@ def _answer(record: RunRecord, guess: str | None) -> None:
         parts.answer("The answer comes when the run is done; watch the lines until then.")
         return
     if guess is None:
-        parts.answer("Watch the lines, make your guess at the left, and the answer stands here in words.")
-        return
-    parts.answer(sentence(record, guess))
+        parts.answer("Watch the lines, make your guess, and the answer stands here in words.")
+    else:
+        parts.answer(sentence(record, guess))
     other = parts.record_of(st.query_params.get("other", ""))
     if other is not None and other.final and record.final:
         parts.answer(difference(record, other))
@@ -183,8 +203,15 @@ def _at_the_end(record: RunRecord) -> list[dict[str, str | int | float | None]]:
     ]
 
 
+def _leashed(record: RunRecord) -> bool:
+    """True if its layers have a leash; before the first step, if those of a recorded run of its method have."""
+    kept = recordings.recorded(method=record.settings.method) if not record.points else []
+    points = next((run.points for run in (record, *kept) if run.points), ())
+    return any(gamma is not None for point in points[-1:] for gamma in point.gamma)
+
+
 def _tables(record: RunRecord) -> None:
-    figure = "constraint_growth" if any(g is not None for p in record.points for g in p.gamma) else "distance"
+    figure = "constraint_growth" if record.points and _leashed(record) else "distance"
     try:
         rows = FIGURES[figure].table(record)
     except LabError:  # no step yet

@@ -69,11 +69,11 @@ def _find(settings: Settings) -> RunRecord | None:
     mine = [run for run in own if run.settings == settings]
     kept = [run for run in recordings.recorded(WORLD) if run.settings == settings]
     done = [run for run in (*mine, *kept) if run.status == "done"]
-    under_way = [run for run in mine if run.status in ("queued", "running")]
+    under_way = [run for run in mine if run.status in ("queued", "running") and not parts.nobody_trains(run)]
     return (*done, *under_way, None)[0]
 
 
-def _train(wanted: Sequence[Settings], found: list[RunRecord | None]) -> None:
+def _train(wanted: Sequence[Settings], found: Sequence[RunRecord | None]) -> None:
     """A button for the runs that are missing."""
     missing = [i for i, run in enumerate(found) if run is None]
     if not missing:
@@ -85,7 +85,7 @@ def _train(wanted: Sequence[Settings], found: list[RunRecord | None]) -> None:
     if st.button("Train them", type=parts.emphasis(), icon=":material/play_arrow:", width="stretch"):
         for i in missing:
             supervisor().submit(wanted[i], viewer())
-            found[i] = _find(wanted[i])
+        st.rerun()
 
 
 def sentence(done: Sequence[RunRecord], guess: str | None) -> str:
@@ -93,7 +93,7 @@ def sentence(done: Sequence[RunRecord], guess: str | None) -> str:
     if len(done) < 2:
         return "The answer comes when two of them are done."
     if guess is None:
-        return "Make your guess at the left, and the answer stands here in words."
+        return "Make your guess, and the answer stands here in words."
     results = {_title(run.settings.method): run.result or result_of(run) for run in done}
     best = max(results, key=lambda name: results[name]["ood_avg"])
     scores = [f"{n}: ID {r['id']:.1f} %, OOD {r['ood_avg']:.1f} %" for n, r in results.items()]

@@ -113,7 +113,7 @@ def _pick(runs: Sequence[RunRecord]) -> list[RunRecord]:
         hide_index=True,
         on_select="rerun",
         selection_mode="multi-row",
-        key="table",
+        key=f"table{st.session_state.get('deletions', '')}",
         column_config={"ID": number, "OOD": number},
         height=min(38 * (len(runs) + 1), 300),
     )
@@ -136,6 +136,8 @@ def _one(run: RunRecord) -> None:
             if st.button("Delete", key="delete"):
                 supervisor().store.delete(run.run_id)
                 st.session_state["deleted"] = run.run_id
+                # a fresh table: the tick would stay in its place, on the run that moves up there
+                st.session_state["deletions"] = st.session_state.get("deletions", 0) + 1
                 st.rerun()
             with st.form("rename", border=False), st.container(horizontal=True, vertical_alignment="bottom"):
                 name = st.text_input("Name", run.name, max_chars=100)

@@ -35,7 +35,7 @@ def render() -> None:
     chosen = own.choose()
     mine = _own_curve(chosen) if chosen else None
     shown = [*curves, *([mine] if mine else [])]
-    alpha = round(scrubber(shown, _start()), 3)
+    alpha = round(scrubber(curves, _start(), mine), 3)
     if guess:
         best = max(zip(curves[0].ood_avg, curves[0].alphas, strict=True))[1]
         right = GUESSES.index(guess) == (0 if best == 0 else 2 if best == 1 else 1)

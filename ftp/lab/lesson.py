@@ -219,14 +219,16 @@ def card(fig: Any, seeds: int | Iterable[int] | None = None, live: bool = True) 
 
 
 def app_link(view: str, **settings: Any) -> str:
-    """The address that opens a view of the app (`make app`) with these settings.
+    """The address that opens a view of the app (`make app`) with these settings; a list names several of one kind.
 
     >>> app_link("geometry", x=1.5, y=0.6, gamma=1)
     'http://127.0.0.1:8501/geometry?x=1.5&y=0.6&gamma=1'
+    >>> app_link("race", methods=["tpgm", "ftp"])
+    'http://127.0.0.1:8501/race?methods=tpgm&methods=ftp'
     """
     if view not in VIEWS:
         raise LabError(f"view is {view!r}; the app has {', '.join(VIEWS)}")
-    return f"{APP}/{view}" + (f"?{urlencode(settings)}" if settings else "")
+    return f"{APP}/{view}" + (f"?{urlencode(settings, doseq=True)}" if settings else "")
 
 
 def _seeds(seeds: int | Iterable[int] | None) -> str:

@@ -49,7 +49,8 @@ def wise(
     model = model_of(record, store, device)
     world = worlds.load(record.settings.world)
     end = {name: tensor.clone() for name, tensor in model.state_dict().items()}
-    start = {name: tensor.to(device) for name, tensor in world.model(record.settings.seed).state_dict().items()}
+    place = next(model.parameters()).device  # `device` may be "auto"
+    start = {name: tensor.to(place) for name, tensor in world.model(record.settings.seed).state_dict().items()}
     start = {name: start[name] if name in start else torch.zeros_like(end[name]) for name in end}  # adapters fade in
     start |= {name: end[name] for pattern in world.head for name in matched(pattern, end)}
     rows = []

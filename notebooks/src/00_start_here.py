@@ -10,6 +10,9 @@
 # - **Needs:** nothing. You can read Python; you have heard of a neural network that is trained.
 # - **Exercises:** none. One bet instead.
 #
+# FTP is *Fast Trainable Projection*, the method of a paper (Tian and others, NeurIPS 2023). Numbers such as Alg. 1 are
+# that paper's, here and in all lessons; you need not have read it.
+#
 # Run a cell with Shift+Enter and go down the page. Lines that begin with ✓ have been checked on your machine, just now.
 
 # %%
@@ -52,7 +55,8 @@ card(lesson.pictures("What the network is asked to read", rows))
 # %% [markdown]
 # Is the knowledge there at all, before you fine-tune? Yes: leave the network as it is and train nothing but a new last
 # layer on the 3,000 images. That is called a **linear probe**. It is recorded, as are all other methods of the course,
-# with ten seeds each. (To train them yourself, set `TRAIN = True`: the doctor has told you how long one run takes.)
+# with ten seeds each. (To train them yourself, set `TRAIN = True`. That is ten runs for each line of the pictures,
+# and the doctor has told you how long one run takes.)
 
 # %%
 TRAIN = False
@@ -127,8 +131,9 @@ claim("elsewhere it is within 2 points of the network that was left as it is", w
 # %% [markdown]
 # ## See it happen, live
 #
-# Recordings are easy to fake. So now your machine really trains: 60 steps of each, with two seeds. Watch two things:
-# what is read elsewhere, and how far the weights walk away from where they were.
+# Recordings are easy to fake. So now your machine really trains: 60 steps of each, with two seeds. That is 240 steps in
+# all, and the longest wait of this lesson (the doctor has told you what a step takes). Watch two things: what is read
+# elsewhere, and how far the weights walk away from where they were. (Lesson 01 says how that distance is measured.)
 
 
 # %%

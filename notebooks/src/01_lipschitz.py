@@ -34,8 +34,9 @@ begin("01", seconds=8)
 # Picture a hand that shakes the input. Every entry may move, each by at most 1, all at the same time. The output
 # jumps. The longest jump that any shake can cause is the **Lipschitz constant**: the leash on the answers.
 #
-# In symbols, with $W = W_f - W_0$ for what fine-tuning has added to a layer, and the size of a vector measured by its
-# largest entry (the *max norm*, $\|x\|_\infty$):
+# In symbols: $W_0$ are the pre-trained weights of a layer, $W_f$ the fine-tuned ones, and $W = W_f - W_0$ is what
+# fine-tuning has added; the $d$ in $L_d$ stands for this difference. The size of a vector is its largest entry (the
+# *max norm*, $\|x\|_\infty$), and sup means the largest value over all pairs of inputs:
 #
 # $$L_d = \sup_{x \neq x'} \frac{\|W (x - x')\|_\infty}{\|x - x'\|_\infty} \qquad \text{(Eq. 14)}$$
 #
@@ -86,9 +87,10 @@ claim("not one of 100,000 random shakes beats the signs of the first row", farth
 #
 # The first step loses nothing when all terms pull the same way, the second when every $s_j$ goes all the way to 1 or
 # -1. Both happen at once when $s_j$ is the **sign of** $w_j$. So a row reaches exactly the sum of its sizes, its
-# *l1 norm*, and the longest row decides for the matrix: the **m**aximum **a**bsolute **r**ow **s**um, MARS.
+# *l1 norm*, and the longest row decides for the matrix: the **m**aximum **a**bsolute **r**ow **s**um, MARS. In symbols
+# it is $\|W\|_{\infty,\infty}$, and $w^i$ is row $i$.
 #
-# That is why a leash can be checked row by row:
+# That is why a leash of length $L_d$ can be checked row by row:
 #
 # $$\|W\|_{\infty,\infty} \le L_d \iff \|w^i\|_1 \le L_d \text{ for every row } i \qquad \text{(Eq. 15)}$$
 #

@@ -71,7 +71,8 @@ claim("Eq. 13: h_f moves at most (L_d + L_0) times the input", (size(f) <= lemma
 # ## Lemma 2: the projection sets L_d
 #
 # L_d is the MARS norm of $W_f - W_0$ (Eq. 14). So a leash of length γ on the rows *is* a promise on the answers: L_d is
-# at most γ. That is **Lemma 2**, and Eq. 10 is how the promise is kept.
+# at most γ. That is **Lemma 2**, and Eq. 10 is how the promise is kept: the **projection** pulls every row of $W_f$
+# back towards its row of $W_0$ until it is at most γ away. Lesson 03 builds it; here we only use it.
 
 # %%
 gamma = 0.5
@@ -84,7 +85,8 @@ claim("so the fine-tuned layer keeps to L_0 + γ", ftp.mars_norm(Wp) <= lemma1(g
 # ## Exercise 1: from a layer to a network ★★
 #
 # In a network the output of one layer is the input of the next, and ReLU between them never enlarges a shake. Given the
-# pre-trained weights of all layers and the leash of each, bound the fine-tuned network.
+# pre-trained weights of all layers (`weights`, a list of matrices) and the leash of each (`leashes`, a list of
+# numbers), return one number: the bound for the fine-tuned network. You may use `ftp.mars_norm`.
 
 
 # %%
@@ -220,7 +222,7 @@ claim("without the projection, the same attack breaks the bound", jump > lemma1(
 # $h_f(x) = \max(0, x + 1)$. The weight is the same, only the bias has moved. So the leash on the weight is 0 long,
 # and a linear layer would have L_d = 0: the difference $\Delta h$ could not move at all.
 #
-# Find two inputs between which $\Delta h$ moves as far as the input itself.
+# Find two inputs between which $\Delta h$ moves as far as the input itself. Write them as two numbers, `(x, other)`.
 
 # %%
 # region solution

@@ -305,7 +305,7 @@ claim("two rows can end farther from each other than they were", apart[1] > apar
 # enough to hold the answers of the layer on a leash of the same length. Move the point yourself: `make app`, then the
 # address below.
 #
-# Before: [02 · Lemma 1 and Lemma 2](02_lemmas.ipynb).
+# Before: [02 · Lemma 1 and Lemma 2](02_lemmas.ipynb). Next: [04 · Learning the leash](04_learning_the_leash.ipynb).
 
 # %%
 print(app_link("geometry", x=2, y=0.5, gamma=1))

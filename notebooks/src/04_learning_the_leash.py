@@ -54,7 +54,7 @@ print(f"the kit says: {gamma_grad(g, d):.2f}")
 # %% [markdown]
 # ## Predict: longer or shorter?
 #
-# The slope is positive, 0.05. Which way should this leash go?
+# The slope is positive, 0.05. Which way should this leash go? (μ is the learning rate of γ; it comes in exercise 3.)
 
 # %%
 options = ("longer", "shorter", "it depends on μ")
@@ -99,9 +99,10 @@ for _ in range(40):
 way = wanted - W0
 
 # %% [markdown]
-# **TPGM** asks directly: how does the loss of *other* data depend on γ? It projects with γ, sends a validation batch
-# through the projected network, and lets the gradient run back through the projection (Eq. 3). That is one more pass
-# forward and one more back, in every step, only for γ.
+# **TPGM** is the method before FTP (the *trainable projected gradient method*). It asks directly: how does the loss of
+# *other* data depend on γ? It projects with γ, sends a validation batch through the projected network, and lets the
+# gradient run back through the projection (Eq. 3). That is one more pass forward and one more back, in every step, only
+# for γ.
 
 # %%
 gamma = torch.tensor(0.2, requires_grad=True)
@@ -233,8 +234,9 @@ claim("without the min of Eq. 10, the sum over all rows is the true slope", torc
 # %% [markdown]
 # The code has the $\min$ in its projection and not in its slope. That is no disaster: it lets rows vote that have
 # slack. It even has a use. When *all* rows are within reach, the true slope is 0, and the leash would never hear that
-# it should be shorter; with all rows it does. The kit's default is the released code, so that the paper's numbers come
-# out; `ftp.SGDP(..., gamma_rows="outside")` is the true slope.
+# it should be shorter; with all rows it does. `ftp.SGDP` is the kit's optimizer, SGD with these leashes (you build
+# it in lesson 05). Its default is the released code, so that the paper's numbers come out; with `gamma_rows="outside"`
+# it takes the true slope.
 
 # %%
 slack = reach.max() + 0.1
@@ -260,7 +262,7 @@ claim("the next batch does not: for it, a leash can be too long", (true > 0.1).a
 # ## Exercise 2: κ, the benefit of the doubt ★
 #
 # Batches are noisy, and a leash that is too short learns too little. So what would *shorten* the leash counts only κ
-# times, with κ between 0 and 1:
+# times, with κ (`k` in the code) between 0 and 1:
 #
 # $$\nabla\gamma_t \leftarrow \kappa \nabla\gamma_t \quad\text{if}\quad \nabla\gamma_t > 0 \qquad \text{(Eq. 5)}$$
 #
@@ -308,8 +310,9 @@ check("adam_update", my_adam_update)
 
 # %% [markdown]
 # One detail. In Alg. 1 the first step only sets γ, so the first *update* happens at t = 2, and is corrected as if it
-# were the second. Its size is 0.744 μ, where a textbook Adam would move by μ. The released code does it so, and so does
-# the kit (`gamma_count="updates"` is the textbook's way).
+# were the second. Put t = 2 into Alg. 2 with a single slope, and the size of the slope cancels: what is left is μ times
+# $\frac{0.1 / (1 - 0.9^2)}{\sqrt{0.001 / (1 - 0.999^2)}}$. That is 0.744 μ, where a textbook Adam would move by μ. The
+# released code does it so, and so does the kit (`gamma_count="updates"` is the textbook's way).
 
 
 # %%
@@ -496,4 +499,4 @@ claim("100 steps make about 100 μ of leash, and no more", abs(longest - 100 * 0
 # Next: [05 · Build SGDP](05_build_sgdp.ipynb).
 
 # %%
-print(app_link("microscope", method="ftp", k=1, lr=0.02))
+print(app_link("microscope", layer="blocks.5.conv2.weight", step=1))

@@ -48,12 +48,14 @@ for name, value in vars(layer).items():
     print(f"{name:10}", value if name == "t" else value.tolist())
 
 # %% [markdown]
-# `gamma` begins at 1e-8, as good as no leash at all, `m` and `v` are Adam's two moments of it, `t` counts the steps.
+# `gamma` begins at 1e-8, a leash so short that nothing can move. `deviation` is lesson 04's $d$: where the rows
+# *wanted* to be, less the anchor. `m` and `v` are Adam's means of the slope and of its square, `t` counts the steps.
 #
 # ## Exercise 1: one step of one layer ★★
 #
 # SGD has already moved the layer from its old weights to `unconstrained`. Do the rest, and return the new weights.
-# What the next step needs goes back into `layer`. You have the pieces:
+# What the next step needs goes back into `layer`, all of it: also count `t`, first of all, so that the first step is
+# t = 1. You have the pieces:
 #
 # | piece | gives |
 # |---|---|
@@ -382,7 +384,7 @@ claim("and the twin passes there too", apart(Twin, conv=True) < 1e-9)
 # wrong one trains as happily as a right one. Watch a right one at work on a real network, layer by layer: `make app`,
 # then the address below.
 #
-# Before: [04 · Learning the leash](04_learning_the_leash.ipynb).
+# Before: [04 · Learning the leash](04_learning_the_leash.ipynb). Next: [06 · Fine-tune and corrupt](06_corrupt.ipynb).
 
 # %%
-print(app_link("microscope", world="digits", method="ftp", k=1))
+print(app_link("microscope", layer="blocks.0.conv1.weight", step=2))

@@ -306,6 +306,7 @@ claim("a TPGM that takes its turn at every tenth step costs 1.1 passes, and FTP 
 # race: `make app`, then the address below.
 #
 # Before: [04 · Learning the leash](04_learning_the_leash.ipynb), [05 · Build SGDP](05_build_sgdp.ipynb).
+# Next: [08 · Reading the constraints](08_constraints.ipynb).
 
 # %%
-print(app_link("race", world="digits", methods="ftp,tpgm"))
+print(app_link("race", methods=["tpgm", "ftp"]))

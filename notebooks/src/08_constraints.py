@@ -447,7 +447,7 @@ claim("for some layers γ differs more between seeds than it is long on average"
 # A γ is read together with its rows: how many were pulled back, how many weights share it, who gets the same gradient.
 # Then it says something. Look at one layer at a time: `make app`, then the address below.
 #
-# Before: [07 · What it costs](07_cost.ipynb).
+# Before: [07 · What it costs](07_cost.ipynb). Next: [09 · FTP is a hyper-optimizer](09_hyper_optimizer.ipynb).
 
 # %%
-print(app_link("microscope", world="digits", method="ftp", seed=0))
+print(app_link("microscope", layer="blocks.0.conv1.weight", step=300))

@@ -356,7 +356,7 @@ claim("with a hyper_lr far too large, the loss ends above its start", not wild[-
 # Keep the arrow, wait for the next gradient, multiply. FTP does it with a leash for each layer, HyperSGD with a rate,
 # you have done it with weight decay. Watch the leashes of a network learn: `make app`, then the address below.
 #
-# Before: [04 · Learning the leash](04_learning_the_leash.ipynb).
+# Before: [04 · Learning the leash](04_learning_the_leash.ipynb). Next: [10 · When it does not help](10_when_not.ipynb).
 
 # %%
-print(app_link("microscope", world="digits", method="ftp"))
+print(app_link("live", method="ftp", seed=0))

@@ -335,7 +335,7 @@ claim(
 # expectation of ours was wrong, and a test that could fail has shown it. Run your own: `make app`, then the address
 # below.
 #
-# Before: [08 · Reading the constraints](08_constraints.ipynb).
+# Before: [08 · Reading the constraints](08_constraints.ipynb). Next: [11 · Your model, your data](11_your_model.ipynb).
 
 # %%
-print(app_link("race", world="digits", methods="finetune,ftp", steps=30))
+print(app_link("live", method="ftp", steps=30))

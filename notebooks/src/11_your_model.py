@@ -403,4 +403,4 @@ claim("with other batches it is another run", not torch.equal(fresh.model[0].wei
 # Before: [09 · FTP is a hyper-optimizer](09_hyper_optimizer.ipynb).
 
 # %%
-print(app_link("race", world="digits", methods="finetune,ftp"))
+print(app_link("live", method="ftp", lr=0.1))

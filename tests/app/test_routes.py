@@ -165,6 +165,19 @@ def test_bad_since_is_refused(own: Supervisor, client: Client, bad: str) -> None
     assert (reply.status_code, reply.json()) == (400, {"error": "since must be a whole number, such as since=0"})
 
 
+def test_a_name_is_no_id(own: Supervisor, client: Client) -> None:
+    make(own)
+    own.store.rename(RUN, "0" * 16)
+    assert client.get(f"/api/run/{'0' * 16}/tail").status_code == 404
+
+
+def test_a_store_in_trouble_is_a_sentence(own: Supervisor, client: Client) -> None:
+    own.store.close()
+    reply = client.get(f"/api/run/{RUN}/tail")
+    assert reply.status_code == 400
+    assert "is closed" in reply.json()["error"]
+
+
 def test_what_is_not_there(own: Supervisor, client: Client) -> None:
     for path in (f"/api/run/{'0' * 16}/tail", "/api/nothing", "/api/", "/api/run"):
         reply = client.get(path)

@@ -10,6 +10,7 @@ from servers import until
 from app.supervisor import supervisor
 from app.views import live
 from ftp.lab.recordings import recorded
+from ftp.lab.run import identify
 from ftp.lab.settings import resolve
 
 
@@ -75,6 +76,8 @@ def test_a_link_brings_the_run_and_its_settings_back():
 def test_a_link_to_a_run_of_another_machine_says_so_and_shows_a_recorded_one(run):
     page = open_view("live", run=run)
     assert "not on this machine" in page.info[0].value
+    page.run()  # the page runs again at once, when its charts answer
+    assert "not on this machine" in page.info[0].value
     assert sent(page)["run"] == recorded(method="ftp", seed=0)[0].run_id
 
 
@@ -124,3 +127,50 @@ def test_every_number_is_in_a_table_and_a_file():
     assert len(accuracies) == len(first.evals)
     assert len(page.get("download_button")) == 2
     json.dumps(sent(page))  # plain data
+
+
+def test_a_run_whose_last_evaluation_has_more_numbers_has_a_table():
+    run = recorded(method="ftp", seed=0)[0]
+    last = replace(run.evals[-1], accuracy={**run.evals[-1].accuracy, "val": 99.0})
+    kept = keep(evals=(*[replace(e, accuracy={"id": e.accuracy["id"]}) for e in run.evals[:-1]], last))
+    page = open_view("live", run=kept.run_id)
+    assert not page.error
+    assert any("val" in table.value.columns for table in page.table)
+
+
+def test_a_run_that_another_program_queued_can_be_trained_here():
+    settings = resolve("digits", "ftp", {"steps": 2, "batch": 8, "seed": 6})
+    run = identify(settings)
+    supervisor().store.create(run, settings)
+    page = open_view("live", run=run)
+    assert "nobody trains it" in page.warning[0].value
+    assert sent(page)["idle"]
+    assert not any(b.label == "Stop" for b in page.button)
+    button(page, "Go on").click().run()
+    assert not page.exception
+    assert not page.warning
+    assert not sent(page)["idle"]
+    until(lambda: supervisor().store.status(run) != "queued", what="its begin")
+    supervisor().stop(run)
+
+
+def test_a_method_without_leashes_is_not_asked_for_the_longest():
+    page = open_view("live")
+    assert page.radio(key="guess").label == live.GUESS
+    page.selectbox(key="method").set_value("finetune").run()
+    assert page.radio(key="guess").label == live.NO_LEASH
+    page.radio(key="guess").set_value(live.LATE).run()
+    assert "there is no leash: layers moved" in bold(page)[-1]
+
+
+def test_what_changed_is_said_without_a_guess():
+    run, other = keep(), keep("00000000000000bb")
+    page = open_view("live", run=run.run_id, other=other.run_id)
+    assert bold(page)[-1].startswith("This time: ID ")
+
+
+def test_settings_that_are_not_those_of_the_run_say_so():
+    page = open_view("live")
+    assert not any("other settings" in c.value for c in page.caption)
+    page.slider(key="k").set_value(0.5).run()
+    assert any("other settings" in c.value for c in page.caption)

@@ -27,7 +27,7 @@ def test_the_ends_of_the_curve_are_the_two_networks(method: str, tmp_path: Path)
     store = Store(tmp_path / "runs.db")
     record = execute(short(method), store, device="cpu", kinds=["fog"])
     seen: list[float] = []
-    curve = wise(record, store, (0.0, 0.5, 1.0), limit=200, progress=seen.append)
+    curve = wise(record, store, (0.0, 0.5, 1.0), device="auto", limit=200, progress=seen.append)
     assert seen == [0.0, 0.5, 1.0]
     assert (curve.run_id, curve.method, curve.alphas) == (record.run_id, method, (0.0, 0.5, 1.0))
     world = worlds.load("digits")

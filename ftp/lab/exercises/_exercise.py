@@ -17,6 +17,7 @@ import ftp
 
 RIGHT, WRONG, NOT_ATTEMPTED = "right", "wrong", "not attempted"
 CLOSE = 1e-5  # an answer in float32 is as good as one in float64
+MANY = 12  # more numbers than this are not shown
 
 
 @dataclass(frozen=True)
@@ -135,6 +136,8 @@ def ask(exercise: Exercise, answer: Any, question: Question) -> Any:
         raise Unanswered(str(stub)) from None
     except Exception as error:
         reason = str(error).strip().split("\n")[0]
+        if "Boolean value of Tensor" in reason:  # the literal reading of min(1, x), and of "if it is above 0"
+            reason += "; Python's min, max and if look at one number, so use .clamp(max=1) or torch.where"
         raise Failed(f"your code stopped with {type(error).__name__}: {reason}") from None
     if given is NotImplemented or given is ...:
         raise Unanswered
@@ -162,6 +165,9 @@ def equals(truth: Callable[..., Any]) -> Callable[..., str | None]:
             return f"expected shape {tuple(expected.shape)}, yours has {tuple(value.shape)}"
         if torch.allclose(value, expected, rtol=CLOSE, atol=CLOSE):
             return None
+        if expected.numel() > MANY:
+            far = (value - expected).abs().max().item()
+            return f"the shape {tuple(expected.shape)} is right, but an entry is off by {far:.3g}"
         return f"expected {show(expected)}, yours gave {show(value)}"
 
     return judge
@@ -173,6 +179,8 @@ def numbers(value: Any) -> Tensor:
     >>> numbers([1, 2])
     tensor([1., 2.], dtype=torch.float64)
     """
+    if isinstance(value, tuple) and hasattr(value, "indices"):
+        raise Failed("with a dim, torch's max and min give two things, values and indices; take .values, or use .amax")
     try:
         return torch.as_tensor(value).detach().to("cpu", torch.float64)
     except (TypeError, ValueError, RuntimeError):
@@ -186,7 +194,7 @@ def show(value: Tensor | Sequence[float]) -> str:
     ('[[3, -4], [1, 0.25]]', 'a tensor of shape (20, 3)')
     """
     tensor = torch.as_tensor(value)
-    if tensor.numel() > 12:
+    if tensor.numel() > MANY:
         return f"a tensor of shape {tuple(tensor.shape)}"
     return _text(tensor.tolist())
 

@@ -109,6 +109,14 @@ def my_project(unconstrained, anchor, gamma):
             """
 def my_project(unconstrained, anchor, gamma):
     way = unconstrained - anchor
+    return anchor + way * (gamma / (way.flatten(1).abs().sum(1) + 1e-8)).clamp(max=1)
+""",
+            "you multiplied the columns by the rows' factors; give them the shape (rows, 1), as keepdim=True does.",
+        ),
+        Mistake(
+            """
+def my_project(unconstrained, anchor, gamma):
+    way = unconstrained - anchor
     length = way.flatten(1).norm(dim=1).view(-1, *[1] * (anchor.dim() - 1))
     return anchor + way * (gamma / (length + 1e-8)).clamp(max=1)
 """,
