@@ -20,7 +20,7 @@ def test_launch_and_stop(stop: signal.Signals, tmp_path: Path) -> None:
         until(server.workers, what="a warm worker")
         worker = server.workers()[0]
         server.process.send_signal(stop)
-        assert server.process.wait(60) == 0
+        assert server.process.wait(60) in (0, -stop)  # tidied up; uvicorn may then pass the signal on
         until(lambda: not worker.is_running(), what="the end of the worker")
     assert server.lines[0] == f"The app is at http://127.0.0.1:{server.port} (Ctrl-C ends it).\n"
     assert "Traceback" not in server.log()

@@ -70,11 +70,13 @@ def _close(backend: str) -> None:
 
         ray.shutdown()
     else:
-        from distributed import get_client
+        from distributed import Client
 
-        client = get_client()
-        client.cluster.close()
-        client.close()
+        for client in list(Client._instances):  # joblib has one of its own beside the one with the cluster
+            cluster = client.cluster
+            client.close()
+            if cluster is not None:
+                cluster.close()
 
 
 def test_an_unknown_backend_is_a_sentence(tmp_path: Path) -> None:

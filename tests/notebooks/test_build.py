@@ -99,7 +99,7 @@ def test_check_says_so_on_the_command_line() -> None:
     assert (result.returncode, result.stdout) == (0, "1 lessons are what their sources say\n")
     result = subprocess.run([sys.executable, script, "99"], capture_output=True, text=True, check=False)
     assert result.returncode == 1
-    assert result.stderr.startswith("there is no lesson 99; there are 01")
+    assert result.stderr.startswith("there is no lesson 99; there are 00")
 
 
 @pytest.mark.slow
