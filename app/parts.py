@@ -75,13 +75,26 @@ def data_table(rows: Rows, name: str, *, label: str = "Table and download", brie
         if not rows:
             st.text("There are no numbers yet.")
             return
-        rows = even(rows)
-        shown = brief or thin(rows, MOST_ROWS)
-        if brief or len(shown) < len(rows):
-            st.caption(f"A part of the numbers; the file has all {len(rows)} rows.")
-        st.table([{plain(key): _cell(value) for key, value in row.items()} for row in shown])  # it reads markdown
-        file = f"{name}.csv"
-        st.download_button("Download as CSV", to_csv(rows), file, "text/csv", on_click="ignore", key=f"csv {name}")
+        prepared(prepare(rows, brief), name)
+
+
+def prepare(rows: Rows, brief: Rows | None = None) -> tuple[str, Rows, str]:
+    """What is said of the rows, those to read, and the file; it takes milliseconds, so a busy view keeps it."""
+    rows = even(rows)
+    shown = brief or thin(rows, MOST_ROWS)
+    part = bool(brief) or len(shown) < len(rows)
+    said = f"A part of the numbers; the file has all {len(rows)} rows." if part else ""
+    # a table reads markdown
+    return said, [{plain(key): _cell(value) for key, value in row.items()} for row in shown], to_csv(rows)
+
+
+def prepared(made: tuple[str, Rows, str], name: str) -> None:
+    """The inside of a table's box."""
+    said, shown, file = made
+    if said:
+        st.caption(said)
+    st.table(shown)
+    st.download_button("Download as CSV", file, f"{name}.csv", "text/csv", on_click="ignore", key=f"csv {name}")
 
 
 def thin(rows: Rows, most: int) -> Rows:

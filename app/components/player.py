@@ -1,5 +1,6 @@
 """The player of a run, live or recorded; it is drawn by player.js."""
 
+import functools
 from pathlib import Path
 from typing import Any
 
@@ -67,6 +68,7 @@ _PLAYER = st.components.v2.component(
 )
 
 
+@functools.cache  # a rerun needs it, and it never changes
 def look(dark: bool) -> dict[str, Any]:
     """The colours of the charts, as plain data.
 

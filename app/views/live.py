@@ -1,12 +1,15 @@
 """Live: train, and watch every layer's leash grow."""
 
+import contextlib
 import sys
 from collections.abc import Sequence
+from typing import Any
 
 import streamlit as st
 
 from app import parts
 from app.components.player import player
+from app.kept import kept
 from app.limits import viewer
 from app.supervisor import supervisor
 from ftp.lab import recordings
@@ -211,11 +214,23 @@ def _leashed(record: RunRecord) -> bool:
 
 
 def _tables(record: RunRecord) -> None:
+    """All who watch a run read the same numbers: they are made once for each new step."""
+    now = record.run_id, len(record.points), len(record.evals)
     figure = "constraint_growth" if record.points and _leashed(record) else "distance"
-    try:
-        rows = FIGURES[figure].table(record)
-    except LabError:  # no step yet
-        rows = []
-    parts.data_table(rows, f"{figure}-{record.run_id}", label="Layers: table and download", brief=_at_the_end(record))
-    accuracies = [{"step": entry.step, **entry.accuracy} for entry in record.evals]
-    parts.data_table(accuracies, f"accuracy-{record.run_id}", label="Accuracies: table and download")
+    layers, accuracies = kept(("tables", *now), lambda: _numbers(record, figure))
+    for label, name, made in (("Layers", figure, layers), ("Accuracies", "accuracy", accuracies)):
+        with st.expander(f"{label}: table and download"):
+            if made is None:
+                st.text("There are no numbers yet.")
+            else:
+                parts.prepared(made, f"{name}-{record.run_id}")
+
+
+def _numbers(record: RunRecord, figure: str) -> tuple[Any, Any]:
+    """Both tables of a run, ready to be shown; None where there is no number yet."""
+    layers = accuracies = None
+    with contextlib.suppress(LabError):  # no step yet
+        layers = parts.prepare(FIGURES[figure].table(record), _at_the_end(record))
+    if record.evals:
+        accuracies = parts.prepare([{"step": entry.step, **entry.accuracy} for entry in record.evals])
+    return layers, accuracies
