@@ -29,7 +29,13 @@ ROOT = Path(__file__).resolve().parent.parent
 HOME = ROOT / "docs" / "app"
 SIZE = {"width": 1280, "height": 720}
 VIEWS = ("live", "microscope", "race", "corruptions", "wise", "geometry", "runs", "paper", "wall")
-FRAMES, FRAME_SECONDS, WIDE, COLOURS = 36, 0.35, 960, 96
+FRAMES, FRAME_SECONDS, WIDE, COLOURS = 31, 0.2, 960, 96
+PLAYER = ".ftp-player"
+SCRUB = """([slider, share]) => {
+  const range = document.querySelector(slider);
+  range.value = Math.round(Number(range.min) + share * (range.max - range.min));
+  range.dispatchEvent(new Event("input", { bubbles: true }));
+}"""
 CHART = ".js-plotly-plot .main-svg, svg[role], [data-testid='stDataFrame'], [data-testid='stTable']"
 
 
@@ -77,19 +83,21 @@ def still(browser: Browser, url: str, view: str) -> None:
 
 
 def motion(browser: Browser, url: str) -> None:
-    """The recorded run of the Live view while it replays."""
+    """The recorded run of the Live view, from its first step to its last."""
     frames = []
     with browser.new_context(viewport=SIZE, color_scheme="light") as context:
         page = context.new_page()
         page.goto(f"{url}/live")
         page.wait_for_selector(CHART, timeout=120_000)
         page.wait_for_timeout(1500)
-        for _ in range(FRAMES):
+        page.locator(f"{PLAYER} button").first.click()  # pause; from here on frame by frame
+        for frame in range(FRAMES):
+            page.evaluate(SCRUB, [f"{PLAYER} input[type=range]", frame / (FRAMES - 1)])
+            page.wait_for_timeout(400)
             picture = Image.open(io.BytesIO(page.screenshot()))
             tall = round(picture.height * WIDE / picture.width)
             small = picture.convert("RGB").resize((WIDE, tall), Image.Resampling.LANCZOS)
             frames.append(small.quantize(COLOURS, dither=Image.Dither.NONE))
-            page.wait_for_timeout(1000 * FRAME_SECONDS)
     milliseconds = [round(1000 * FRAME_SECONDS)] * (FRAMES - 1) + [3000]
     frames[0].save(
         HOME / "live.gif", save_all=True, append_images=frames[1:], duration=milliseconds, loop=0, optimize=True
@@ -98,7 +106,8 @@ def motion(browser: Browser, url: str) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Take pictures of every view.")
-    parser.add_argument("--views", nargs="+", choices=VIEWS, default=VIEWS)
+    parser.add_argument("--views", nargs="*", choices=VIEWS, default=VIEWS)
+    parser.add_argument("--no-motion", action="store_true")
     asked = parser.parse_args()
     HOME.mkdir(parents=True, exist_ok=True)
     found = next(
@@ -116,7 +125,7 @@ def main() -> None:
             else:
                 still(browser, url, view)
             print(view, flush=True)
-        if "live" in asked.views:
+        if not asked.no_motion:
             motion(browser, url)
         browser.close()
 
