@@ -31,6 +31,7 @@ from ftp.lab.store import Store
 TARGETS = {"live_p95_ms": 50, "widget_p95_ms": 200, "cpu_percent": 60, "rss_mb": 400, "growth_mb": 50}
 EVERY = 5  # seconds between two moves of a slider
 PATIENCE = 120.0
+SETTLE = 3.0  # seconds after the last has come; the rush at the door is in opened_p95_ms
 
 
 @dataclass
@@ -74,8 +75,8 @@ async def fetch(port: int, path: str, pipe: list[tuple[asyncio.StreamReader, asy
     return body
 
 
-async def viewer(number: int, port: int, run: str, end: float, times: Times) -> None:
-    """One session from its first message to the end."""
+async def viewer(number: int, port: int, run: str, end: float, times: Times, steady: float = 0.0) -> None:
+    """One session from its first message to the end; what it asks for before `steady` is not counted."""
     pipe: list[tuple[asyncio.StreamReader, asyncio.StreamWriter]] = []
     began = time.perf_counter()
     try:
@@ -90,7 +91,8 @@ async def viewer(number: int, port: int, run: str, end: float, times: Times) -> 
             while time.perf_counter() < end:
                 asked = time.perf_counter()
                 tail = json.loads(await fetch(port, f"/api/run/{run}/tail?since={since}", pipe))
-                times.live.append(time.perf_counter() - asked)
+                if asked > steady:
+                    times.live.append(time.perf_counter() - asked)
                 since, tick = tail["step"], tick + 1
                 if tick % EVERY == 0 and slider:
                     state = message.rerun_script.widget_states.widgets
@@ -100,7 +102,8 @@ async def viewer(number: int, port: int, run: str, end: float, times: Times) -> 
                     asked = time.perf_counter()
                     await socket.send(message.SerializeToString())
                     await through(socket)
-                    times.widget.append(time.perf_counter() - asked)
+                    if asked > steady:
+                        times.widget.append(time.perf_counter() - asked)
                 await asyncio.sleep(max(0.0, 1.0 - (time.perf_counter() - asked)))
     except Exception as error:
         times.errors.append(f"viewer {number}: {type(error).__name__}: {error}")
@@ -114,11 +117,13 @@ async def crowd(sessions: int, seconds: float, port: int, run: str, server: psut
     times, warm = Times(), Times()
     await viewer(0, port, run, time.perf_counter() + 1, warm)
     before, lasting = server.memory_info().rss, max(2.0, sessions / 10)  # they come one after the other, as people do
-    end = time.perf_counter() + lasting + seconds
+    steady = time.perf_counter() + lasting + SETTLE
+    end = steady + seconds
     viewers = []
     for number in range(sessions):
-        viewers.append(asyncio.create_task(viewer(number, port, run, end, times)))
+        viewers.append(asyncio.create_task(viewer(number, port, run, end, times, steady)))
         await asyncio.sleep(lasting / sessions)
+    await asyncio.sleep(SETTLE)
     used, since = sum(server.cpu_times()[:2]), time.perf_counter()
     await asyncio.sleep(max(1.0, end - time.perf_counter() - 1))
     cpu = 100 * (sum(server.cpu_times()[:2]) - used) / (time.perf_counter() - since)

@@ -29,7 +29,7 @@ ROOT = Path(__file__).resolve().parent.parent
 HOME = ROOT / "docs" / "app"
 SIZE = {"width": 1280, "height": 720}
 VIEWS = ("live", "microscope", "race", "corruptions", "wise", "geometry", "runs", "paper", "wall")
-FRAMES, FRAME_SECONDS, WIDE, COLOURS = 31, 0.2, 960, 96
+FRAMES, FRAME_SECONDS, WIDE, COLOURS = 31, 0.2, 900, 64
 PLAYER = ".ftp-player"
 SCRUB = """([slider, share]) => {
   const range = document.querySelector(slider);
@@ -90,8 +90,8 @@ def motion(browser: Browser, url: str) -> None:
         page.goto(f"{url}/live")
         page.wait_for_selector(CHART, timeout=120_000)
         page.wait_for_timeout(1500)
-        page.locator(f"{PLAYER} button").first.click()  # pause; from here on frame by frame
         for frame in range(FRAMES):
+            # moving the slider also pauses the player
             page.evaluate(SCRUB, [f"{PLAYER} input[type=range]", frame / (FRAMES - 1)])
             page.wait_for_timeout(400)
             picture = Image.open(io.BytesIO(page.screenshot()))
