@@ -28,6 +28,8 @@ def predict(
         raise LabError(f"your prediction is {value!r}; choose one of {', '.join(map(repr, options))}")
     if not (isinstance(sure, int | float) and 0 <= sure <= 100):
         raise LabError(f"sure is {sure!r}; give a percentage from 0 to 100")
+    if 0 < sure < 1:
+        raise LabError(f"sure is {sure!r}, less than one percent; it is a percentage: write sure={100 * sure:g}")
     kept = _predictions(path)
     entry = kept.setdefault(key, {})
     if "outcome" not in entry:

@@ -175,3 +175,8 @@ def test_lessons_are_imported_without_torch() -> None:
     code = "import sys, ftp.lab.lesson; print('torch' in sys.modules)"
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert result.stdout.strip() == "False"
+
+
+def test_a_share_is_not_a_percentage() -> None:
+    with pytest.raises(LabError, match=r"sure is 0.8, less than one percent; it is a percentage: write sure=80"):
+        predict("01.coin", "heads", sure=0.8)
