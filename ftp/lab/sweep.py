@@ -142,6 +142,9 @@ def _abroad(settings: Settings, device: str, kinds: tuple[str, ...]) -> tuple[Ou
             return outcome, store.export(outcome.run_id), store.weights_path(outcome.run_id).read_bytes()
 
 
+_held: list[Any] = []  # a client that nobody holds is collected, and its cluster with it
+
+
 def _connect(backend: str) -> None:
     """Make joblib know the cluster; a local one is started if there is none."""
     try:
@@ -158,6 +161,7 @@ def _connect(backend: str) -> None:
             try:
                 get_client()
             except ValueError:
-                Client(os.environ.get("DASK_SCHEDULER"), processes=True, dashboard_address=None)  # type: ignore[no-untyped-call]
+                address = os.environ.get("DASK_SCHEDULER")
+                _held.append(Client(address, processes=True, dashboard_address=None))  # type: ignore[no-untyped-call]
     except ImportError:
         raise LabError(f"{backend} is not installed; write: pip install 'ftp-kit[cluster]'") from None

@@ -6,7 +6,7 @@ import pytest
 
 from ftp.lab.record import LabError
 from ftp.lab.store import Store
-from ftp.lab.sweep import Outcome, grid, sweep
+from ftp.lab.sweep import Outcome, _held, grid, sweep
 
 SHORT = {"steps": 3, "batch": 8}
 BAD = {"steps": 40, "batch": 8, "lr": 100, "weight_decay": 10}
@@ -70,13 +70,9 @@ def _close(backend: str) -> None:
 
         ray.shutdown()
     else:
-        from distributed import Client
-
-        for client in list(Client._instances):  # joblib has one of its own beside the one with the cluster
-            cluster = client.cluster
-            client.close()
-            if cluster is not None:
-                cluster.close()
+        client = _held.pop()
+        client.cluster.close()
+        client.close()
 
 
 def test_an_unknown_backend_is_a_sentence(tmp_path: Path) -> None:

@@ -42,8 +42,8 @@ def test_the_navigation_leads_to_the_views(visit: Callable[..., Page]) -> None:
     settled(page)
     page.get_by_role("link", name="Geometry").first.click()
     expect(page.get_by_role("heading", level=1)).to_have_text(app_page.view("geometry").TITLE)
-    page.go_back()
-    expect(page.get_by_role("heading", level=1)).to_have_text(app_page.view(app_page.names()[0]).TITLE)
+    page.get_by_role("link", name="Live").first.click()
+    expect(page.get_by_role("heading", level=1)).to_have_text(app_page.view("live").TITLE)
 
 
 def test_the_first_chart_comes_soon(visit: Callable[..., Page], server: Server) -> None:
