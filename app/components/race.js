@@ -33,11 +33,11 @@ function build(root, data, send) {
   const says = element("p", { class: "says" }), spoken = element("p", { class: "hidden", "aria-live": "polite" });
   const plane = element("div", { class: "plane", role: "group",
     "aria-label": "Chart: each method as a point, ID accuracy across, OOD accuracy up" });
-  const play = element("button", { type: "button", onclick: () => {
+  const play = element("button", { type: "button", "aria-label": "Play", title: "Play", onclick: () => {
     playing = !playing;
     if (playing && moment >= 1) moment = 0;
     go();
-  } });
+  } }, "▶");
   const scrub = element("input", { type: "range", min: 0, max: 100, step: 1,
     oninput: (event) => { playing = false; moment = event.target.value / 100; go(); } });
   const at = element("output", {});

@@ -19,5 +19,5 @@ def test_a_search_narrows_the_table_and_is_in_the_address(visit: Callable[..., P
     page.wait_for_url(re.compile("q=gamma_grad"))
     page.reload()
     settled(page)
-    expect(page.get_by_text("Eq. 4", exact=True).last).to_be_visible()
+    expect(page.get_by_role("cell", name="Eq. 4", exact=True).first).to_be_visible()
     expect(page.get_by_role("link", name="microscope").last).to_have_attribute("href", re.compile("/microscope$"))
