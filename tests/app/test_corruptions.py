@@ -23,7 +23,7 @@ DATA = extra("corruptions_digits")
 
 
 def open_view(**query):
-    page = AppTest.from_string(PAGE, default_timeout=120)
+    page = AppTest.from_string(PAGE, default_timeout=300)
     for name, value in query.items():
         page.query_params[name] = value
     page.run()

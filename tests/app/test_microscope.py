@@ -20,7 +20,7 @@ TRACES = {trace["layer"]: trace for trace in extra("microscope_digits")["traces"
 
 
 def open_view(**query):
-    page = AppTest.from_string(PAGE, default_timeout=120)
+    page = AppTest.from_string(PAGE, default_timeout=300)
     for name, value in query.items():
         page.query_params[name] = value
     page.run()

@@ -48,7 +48,7 @@ def one(monkeypatch):
         "from app.page import show\nshow('runs')"
     )
     monkeypatch.setattr(runs, "_pick", runs._pick)  # put back afterwards
-    return AppTest.from_string(script, default_timeout=60).run()
+    return AppTest.from_string(script, default_timeout=300).run()
 
 
 def test_delete_can_be_undone(one):

@@ -7,14 +7,14 @@ SHOW = "from app.page import show\nshow('wall')"
 
 
 def test_it_is_off_at_home():
-    page = AppTest.from_string(SHOW, default_timeout=60).run()
+    page = AppTest.from_string(SHOW, default_timeout=300).run()
     assert "the class wall is off" in page.error[0].value.replace("\\", "")
     assert not page.get("bidi_component")
 
 
 def test_it_is_on_for_a_class(monkeypatch):
     monkeypatch.setenv("FTP_APP_CLASS", "1")
-    page = AppTest.from_string(SHOW, default_timeout=60).run()
+    page = AppTest.from_string(SHOW, default_timeout=300).run()
     assert not page.error
     assert bold(page)[0].startswith("No run has ended yet")
     keep(name="![x](http://x)")

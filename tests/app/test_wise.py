@@ -18,7 +18,7 @@ PAGE = "from app.views import wise\nwise.render()"
 
 
 def open_view(**query):
-    page = AppTest.from_string(PAGE, default_timeout=120)
+    page = AppTest.from_string(PAGE, default_timeout=300)
     for name, value in query.items():
         page.query_params[name] = value
     page.run()

@@ -56,7 +56,7 @@ def writer(*arguments: object, before: tuple[str, ...] = ()) -> subprocess.Popen
 
 
 def output(process: subprocess.Popen[str]) -> str:
-    out, err = process.communicate(timeout=120)
+    out, err = process.communicate(timeout=300)
     assert process.returncode == 0, err
     return out.strip()
 

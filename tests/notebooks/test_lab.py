@@ -9,7 +9,7 @@ from notebooks.lessons import NOTEBOOKS, ROOT
 
 def test_make_lab_opens_the_contents_page() -> None:
     command = ["make", "--no-print-directory", "-n", "lab"]
-    made = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=True)
+    made = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300, check=True)
     words = shlex.split(made.stdout.replace("\\\n", " "))
     given = dict(word.removeprefix("--LabApp.").split("=", 1) for word in words if word.startswith("--LabApp."))
     assert words[-1] == NOTEBOOKS.name
