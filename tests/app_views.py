@@ -11,7 +11,7 @@ from ftp.lab.recordings import recorded
 
 
 def open_view(view, **query):
-    page = AppTest.from_string(f"from app.page import show\nshow({view!r})", default_timeout=60)
+    page = AppTest.from_string(f"from app.page import show\nshow({view!r})", default_timeout=300)
     for name, value in query.items():
         page.query_params[name] = value
     page.run()
@@ -20,9 +20,9 @@ def open_view(view, **query):
     return page
 
 
-def sent(page):
-    """What the page gives to its component."""
-    return json.loads(page.get("bidi_component")[0].proto.json)
+def sent(page, place=0):
+    """What the page gives to one of its components."""
+    return json.loads(page.get("bidi_component")[place].proto.json)
 
 
 def bold(page):

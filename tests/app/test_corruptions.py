@@ -2,12 +2,11 @@
 
 import base64
 import io
-import json
 from pathlib import Path
 
 import pytest
+from app_views import open_view, sent
 from PIL import Image
-from streamlit.testing.v1 import AppTest
 
 from app.views import corruptions as view
 from ftp.lab import methods
@@ -18,21 +17,7 @@ from ftp.lab.run import execute
 from ftp.lab.settings import resolve
 from ftp.lab.store import Store
 
-PAGE = "from app.views import corruptions\ncorruptions.render()"
 DATA = extra("corruptions_digits")
-
-
-def open_view(**query):
-    page = AppTest.from_string(PAGE, default_timeout=300)
-    for name, value in query.items():
-        page.query_params[name] = value
-    page.run()
-    assert not page.exception
-    return page
-
-
-def sent(page):
-    return json.loads(page.get("bidi_component")[0].proto.json)
 
 
 def test_every_kind_has_pictures_and_every_method_its_numbers():
@@ -60,7 +45,7 @@ def test_a_picture_has_six_rows_of_eight_digits_and_the_last_is_damaged(kind):
 
 
 def test_first_view():
-    page = open_view()
+    page = open_view("corruptions")
     data = sent(page)
     assert (data["title"], data["severity"], len(data["runs"])) == ("Fog", 3, len(DATA["runs"]))
     ftp = next(run for run in data["runs"] if run["name"] == "FTP")
@@ -72,17 +57,17 @@ def test_first_view():
 
 @pytest.mark.parametrize(("asked", "severity"), [("0", 0), ("5", 5), ("6", 3), ("-1", 3), ("x", 3), ("", 3)])
 def test_a_link_carries_kind_and_severity(asked, severity):
-    data = sent(open_view(kind="snow", severity=asked))
+    data = sent(open_view("corruptions", kind="snow", severity=asked))
     assert (data["title"], data["severity"]) == ("Snow", severity)
     assert data["picture"] == DATA["pictures"]["snow"]
 
 
 def test_a_kind_that_is_none_is_fog():
-    assert sent(open_view(kind="<b>"))["title"] == "Fog"
+    assert sent(open_view("corruptions", kind="<b>"))["title"] == "Fog"
 
 
 def test_a_prediction_gets_its_answer():
-    page = open_view()
+    page = open_view("corruptions")
     page.radio(key="corruptions_guess").set_value("FTP").run()
     assert any(m.value.startswith("**Right") and "FTP reads" in m.value for m in page.markdown)
 
@@ -91,10 +76,10 @@ def test_a_prediction_gets_its_answer():
 def test_a_run_of_ones_own_stands_beside_the_others(own_store: Path):
     with Store(own_store) as store:
         run = execute(resolve("digits", "ftp", {"steps": 2, "batch": 8}), store, kinds=["fog"]).run_id
-    page = open_view(run=run)
+    page = open_view("corruptions", run=run)
     assert sent(page)["runs"][-1]["name"] == "yours"
     assert not page.button
-    page = open_view(run=run, kind="snow")
+    page = open_view("corruptions", run=run, kind="snow")
     assert len(sent(page)["runs"]) == len(DATA["runs"])
     assert [b.label for b in page.button] == ["Compute all kinds for this run"]
 

@@ -1,12 +1,11 @@
 """The plain-float projection and bound against the torch ones, and the view as a visitor meets it."""
 
 import itertools
-import json
 import math
 
 import pytest
 import torch
-from streamlit.testing.v1 import AppTest
+from app_views import open_view, sent
 
 from app import geometry
 from app.views import geometry as view
@@ -16,21 +15,6 @@ from ftp.projection import mars_norm
 
 STEPS = [-2.0, -1.25, -0.3, 0.0, 0.7, 2.0]
 GAMMAS = [0.0, 0.05, 1.0, 2.0]
-PAGE = "from app.views import geometry\ngeometry.render()"
-
-
-def open_view(**query):
-    page = AppTest.from_string(PAGE, default_timeout=300)
-    for name, value in query.items():
-        page.query_params[name] = value
-    page.run()
-    assert not page.exception
-    return page
-
-
-def sent(page, place=0):
-    """What the page gives to a component."""
-    return json.loads(page.get("bidi_component")[place].proto.json)
 
 
 @pytest.mark.parametrize("gamma", GAMMAS)
@@ -93,7 +77,7 @@ def test_the_copied_python_runs_and_says_the_same(capsys):
 
 
 def test_first_view():
-    page = open_view()
+    page = open_view("geometry")
     assert page.header[0].value.endswith("?")
     assert sent(page) == {"x": 1.5, "y": 0.6, "gamma": 1.0, "circle": False}
     assert any("2.10 away is held at 1.00" in m.value for m in page.markdown)
@@ -102,7 +86,7 @@ def test_first_view():
 
 
 def test_a_link_carries_the_settings():
-    page = open_view(x="-1.5", y="2", gamma="0.35", circle="true", matrix="4", x1="-1", x2="0.25", x3="1")
+    page = open_view("geometry", x="-1.5", y="2", gamma="0.35", circle="true", matrix="4", x1="-1", x2="0.25", x3="1")
     assert sent(page) == {"x": -1.5, "y": 2.0, "gamma": 0.35, "circle": True}
     assert sent(page, 1)["x"] == [-1.0, 0.25, 1.0]
     assert [tuple(row) for row in sent(page, 1)["matrix"]] == [pytest.approx(row) for row in geometry.matrix(4, 0.35)]
@@ -112,19 +96,19 @@ def test_a_link_carries_the_settings():
 
 @pytest.mark.parametrize("bad", ["nan", "inf", "99", "-1e400", "", "<b>", "1,5"])
 def test_bad_links_fall_back_to_the_defaults(bad):
-    page = open_view(x=bad, y=bad, gamma=bad, circle=bad, x1=bad, matrix=bad)
+    page = open_view("geometry", x=bad, y=bad, gamma=bad, circle=bad, x1=bad, matrix=bad)
     assert sent(page) == {"x": 1.5, "y": 0.6, "gamma": 1.0, "circle": False}
     assert sent(page, 1)["x"] == [0.5, 0.5, 0.5]
 
 
 def test_the_tables_can_be_downloaded():
-    page = open_view()
+    page = open_view("geometry")
     assert [button.label for button in page.get("download_button")] == ["Download as CSV", "Download as CSV"]
     assert list(page.table[0].value["l1 distance"]) == ["0", "2.1", "1"]
 
 
 def test_a_prediction_gets_its_answer():
-    page = open_view()
+    page = open_view("geometry")
     assert not any("1.41 times" in m.value for m in page.markdown)
     page.radio(key="geometry_guess").set_value(view.GUESSES[0]).run()
     assert any(m.value.startswith("Right: ") and "1.41 times" in m.value for m in page.markdown)

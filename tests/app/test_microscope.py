@@ -1,11 +1,10 @@
 """The microscope view: recorded steps, a run of one's own, and the worker's job."""
 
-import json
 import threading
 from pathlib import Path
 
 import pytest
-from streamlit.testing.v1 import AppTest
+from app_views import open_view, sent
 
 from app.views import microscope as view
 from ftp.lab.microscope import moments
@@ -15,25 +14,11 @@ from ftp.lab.settings import resolve
 from ftp.lab.store import Store
 from ftp.lab.worker import microscope_path, work
 
-PAGE = "from app.views import microscope\nmicroscope.render()"
 TRACES = {trace["layer"]: trace for trace in extra("microscope_digits")["traces"]}
 
 
-def open_view(**query):
-    page = AppTest.from_string(PAGE, default_timeout=300)
-    for name, value in query.items():
-        page.query_params[name] = value
-    page.run()
-    assert not page.exception
-    return page
-
-
-def sent(page):
-    return json.loads(page.get("bidi_component")[0].proto.json)
-
-
 def test_first_view():
-    page = open_view()
+    page = open_view("microscope")
     data = sent(page)
     assert data["trace"] == TRACES[data["trace"]["layer"]]
     assert data["step"] == view.START
@@ -44,7 +29,7 @@ def test_first_view():
 @pytest.mark.parametrize(("asked", "step"), [("1", 1), ("300", 300), ("20", 3), ("nan", 3), ("-1", 3)])
 def test_a_link_carries_layer_and_step(asked, step):
     layer = next(iter(TRACES))
-    data = sent(open_view(layer=layer, step=asked))
+    data = sent(open_view("microscope", layer=layer, step=asked))
     assert (data["trace"]["layer"], data["step"]) == (layer, step)
 
 
@@ -56,7 +41,7 @@ def test_the_answer_is_that_of_the_numbers():
 
 
 def test_a_prediction_gets_its_answer():
-    page = open_view()
+    page = open_view("microscope")
     page.radio(key="microscope_guess").set_value("Nowhere").run()
     assert any(m.value.startswith("Right: γ starts at 1e-8") for m in page.markdown)
 
@@ -72,11 +57,11 @@ def test_the_copied_python_runs(capsys):
 def test_a_run_of_ones_own(own_store: Path):
     with Store(own_store) as store:
         run = execute(resolve("digits", "ftp", {"steps": 3, "batch": 8}), store, kinds=()).run_id
-        page = open_view(run=run, layer="stem.weight")
+        page = open_view("microscope", run=run, layer="stem.weight")
         assert [b.label for b in page.button] == ["Look at this layer of this run"]
         job = {"job": "microscope", "run_id": run, "layer": "stem.weight"}
         assert work(job, store, "cpu", threading.Event()) == "done"
         assert microscope_path(store, run, "stem.weight").exists()
-    data = sent(open_view(run=run, layer="stem.weight"))
+    data = sent(open_view("microscope", run=run, layer="stem.weight"))
     assert [one["step"] for one in data["trace"]["steps"]] == moments(3)
     assert data["run"] == run

@@ -6,13 +6,12 @@ import json
 import pkgutil
 
 import pytest
-from streamlit.testing.v1 import AppTest
+from app_views import open_view
 
 from app.page import names
 from app.papermap import LESSONS, ROOT, Entry, entries
 from app.views import paper as view
 
-PAGE = "from app.views import paper\npaper.render()"
 every = pytest.mark.parametrize("entry", entries(), ids=lambda e: e.number)
 
 
@@ -20,15 +19,6 @@ every = pytest.mark.parametrize("entry", entries(), ids=lambda e: e.number)
 def functions_of(file: str) -> set[str]:
     tree = ast.parse((ROOT / file).read_text(encoding="utf-8"))
     return {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
-
-
-def open_view(**query):
-    page = AppTest.from_string(PAGE, default_timeout=300)
-    for name, value in query.items():
-        page.query_params[name] = value
-    page.run()
-    assert not page.exception
-    return page
 
 
 @every
@@ -72,14 +62,14 @@ def test_lessons_are_found_by_what_they_cite():
     ],
 )
 def test_search(words, numbers):
-    page = open_view(q=words)
+    page = open_view("paper", q=words)
     found = [cell.strip("*") for cell in page.table[0].value["in the paper"]] if page.table else []
     if numbers is not None:
         assert found == numbers
 
 
 def test_all_of_it():
-    page = open_view()
+    page = open_view("paper")
     assert len(page.table[0].value) == len(entries())
     assert page.get("download_button")
 

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from streamlit.testing.v1 import AppTest
+from app_views import open_view, sent
 
 from app.supervisor import supervisor
 from app.views import wise as view
@@ -13,21 +13,6 @@ from ftp.lab.run import execute
 from ftp.lab.settings import resolve
 from ftp.lab.store import Store
 from ftp.lab.worker import wise_path
-
-PAGE = "from app.views import wise\nwise.render()"
-
-
-def open_view(**query):
-    page = AppTest.from_string(PAGE, default_timeout=300)
-    for name, value in query.items():
-        page.query_params[name] = value
-    page.run()
-    assert not page.exception
-    return page
-
-
-def sent(page):
-    return json.loads(page.get("bidi_component")[0].proto.json)
 
 
 @pytest.fixture
@@ -46,7 +31,7 @@ def test_the_recorded_curves():
 
 
 def test_first_view():
-    page = open_view()
+    page = open_view("wise")
     data = sent(page)
     assert data["alpha"] == view.START
     assert [curve["name"] for curve in data["curves"]] == ["Vanilla FT", "FTP"]
@@ -55,7 +40,7 @@ def test_first_view():
 
 
 def test_the_answer_comes_after_the_guess():
-    page = open_view()
+    page = open_view("wise")
     best = max(extra("wise_digits")["curves"][0]["ood_avg"])
     assert not any(f"{best:.1f}" in m.value for m in page.markdown)
     page.radio(key="wise_guess").set_value(view.GUESSES[1]).run()
@@ -64,20 +49,20 @@ def test_the_answer_comes_after_the_guess():
 
 @pytest.mark.parametrize(("asked", "alpha"), [("0.25", 0.25), ("0", 0.0), ("2", 0.5), ("nan", 0.5), ("x", 0.5)])
 def test_a_link_carries_alpha(asked, alpha):
-    page = open_view(alpha=asked)
+    page = open_view("wise", alpha=asked)
     assert sent(page)["alpha"] == alpha
     assert page.query_params["alpha"] in (f"{alpha:g}", [f"{alpha:g}"])
 
 
 @pytest.mark.slow
 def test_a_run_of_ones_own_is_asked_for_and_shown(finished):
-    page = open_view(run=finished.run_id)
+    page = open_view("wise", run=finished.run_id)
     assert page.selectbox[0].value == finished.run_id
     assert [b.label for b in page.button] == ["Compute the curve of this run"]
     with Store(supervisor().store.path) as store:
         curve = {"run_id": finished.run_id, "method": "ftp", "alphas": [0, 1], "id": [80, 90], "ood_avg": [70, 60]}
         wise_path(store, finished).write_text(json.dumps(curve))
-    page = open_view(run=finished.run_id)
+    page = open_view("wise", run=finished.run_id)
     assert sent(page)["curves"][2]["ood"] == [70.0, 60.0]
     assert not page.button
 

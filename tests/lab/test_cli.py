@@ -1,6 +1,5 @@
 """The command line: every sentence for bad input, start-up, and what needs neither runs nor pictures."""
 
-import shutil
 import subprocess
 import sys
 import tomllib
@@ -9,7 +8,7 @@ from typing import Any
 
 import pytest
 import torch
-from lab.cli import LAB, Call, caller, environment, fill, run_of
+from lab.cli import LAB, Call, run_of
 
 from ftp.lab import commands, methods, recipes, worlds
 from ftp.lab.commands import doctor
@@ -17,30 +16,6 @@ from ftp.lab.commands._timing import Cost
 from ftp.lab.commands.list import corruptions
 from ftp.lab.corruptions import KINDS
 from ftp.lab.figures import FIGURES
-
-
-@pytest.fixture
-def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    return environment(tmp_path, monkeypatch)
-
-
-@pytest.fixture
-def lab(path: Path, capsys: pytest.CaptureFixture[str]) -> Call:
-    return caller(capsys)
-
-
-@pytest.fixture(scope="module")
-def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("template") / "runs.db"
-    fill(path)
-    return path
-
-
-@pytest.fixture
-def filled(path: Path, template: Path) -> Path:
-    shutil.copy(template, path)
-    return path
-
 
 NEEDS = "write it as in: ftp-lab"
 SEVERITY = "it must be a whole number from 1 to 5, such as --severity 3"

@@ -4,16 +4,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from lab.cli import Call, caller, environment
+from lab.cli import Call
 from PIL import Image
 
 from ftp.lab.corruptions import KINDS
-
-
-@pytest.fixture
-def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Call:
-    environment(tmp_path, monkeypatch)
-    return caller(capsys)
 
 
 def picture(path: Path, mode: str = "RGB", size: tuple[int, int] = (40, 30)) -> Path:

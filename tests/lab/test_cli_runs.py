@@ -10,7 +10,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from lab.cli import KEYS, LAB, Call, Said, apart, caller, environment, run_of
+from lab.cli import KEYS, LAB, Call, Said, apart, run_of
 from safetensors.torch import load_file
 
 from ftp.lab.corruptions import KINDS
@@ -20,16 +20,6 @@ from ftp.lab.store import Store
 pytestmark = pytest.mark.slow
 TINY = ("--set", "steps=4", "--set", "batch=8")
 given = {"steps": 4, "batch": 8}
-
-
-@pytest.fixture
-def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    return environment(tmp_path, monkeypatch)
-
-
-@pytest.fixture
-def lab(path: Path, capsys: pytest.CaptureFixture[str]) -> Call:
-    return caller(capsys)
 
 
 @pytest.fixture(scope="module")

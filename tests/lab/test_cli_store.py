@@ -1,37 +1,12 @@
 """The command line on runs that are there: nothing is trained."""
 
 import json
-import shutil
 from pathlib import Path
 
-import pytest
-from lab.cli import KEYS, Call, caller, environment, fill, made_up, run_of
+from lab.cli import KEYS, Call, made_up, run_of
 
 from ftp.lab.record import CORRUPTIONS
 from ftp.lab.store import Store
-
-
-@pytest.fixture
-def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    return environment(tmp_path, monkeypatch)
-
-
-@pytest.fixture
-def lab(path: Path, capsys: pytest.CaptureFixture[str]) -> Call:
-    return caller(capsys)
-
-
-@pytest.fixture(scope="module")
-def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("template") / "runs.db"
-    fill(path)
-    return path
-
-
-@pytest.fixture
-def filled(path: Path, template: Path) -> Path:
-    shutil.copy(template, path)
-    return path
 
 
 def test_a_run_from_the_store(lab: Call, filled: Path, tmp_path: Path) -> None:
