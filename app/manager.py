@@ -48,6 +48,7 @@ class Manager:
         self._watched: dict[str, float] = {}
         self._unsaid: dict[str, tuple[str, str]] = {}  # ends that the store could not take, tried again
         self._failed: dict[tuple[str, str], str] = {}
+        self._started: dict[str, set[str]] = {}  # who asked for a run since this server began
         self._expected = queueing.Expected(store)
         self._lock, self._wake, self._over = threading.RLock(), threading.Event(), threading.Event()
         self._looked = self._collected = clock()
@@ -99,7 +100,8 @@ class Manager:
         with suppress(LabError):
             self.store.sweep_stale()
             for run, (status, error) in list(self._unsaid.items()):
-                self.store.finish(run, status, error)
+                if not self._here(run):  # else it was asked for again since
+                    self.store.finish(run, status, error)
                 del self._unsaid[run]
             for task in list(self._tasks):
                 again = any(other is not task and other.key == task.key for other in self._tasks)
@@ -147,7 +149,11 @@ class Manager:
             task.worker.terminate()
 
     def _dispatch(self, task: Task) -> None:
-        if task.kind == "run" and self.store.status(task.run_id) != "queued":  # another server has it, or it was ended
+        try:
+            waits = task.kind != "run" or self.store.status(task.run_id) == "queued"
+        except LabError:  # deleted for good, or the store is in trouble: then it is asked for again
+            waits = False
+        if not waits:  # another server has it, or it was ended
             with self._lock:
                 self._tasks.remove(task)
             return

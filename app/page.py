@@ -10,8 +10,8 @@ from types import ModuleType
 import streamlit as st
 
 from app.limits import class_mode
-from app.parts import plain
-from ftp.lab.record import RUN_ID, LabError
+from app.parts import NUMBERS, plain
+from ftp.lab.record import LabError
 
 VIEWS = Path(__file__).resolve().parent / "views"
 ORDER = ("live", "microscope", "race", "corruptions", "wise", "geometry", "runs", "paper", "wall")
@@ -54,8 +54,8 @@ def tell(error: Exception) -> bool:
 
 
 def tidy() -> None:
-    """Take out of the address what is infinite or no number: Streamlit's widgets for whole numbers fall over it."""
-    endless = [key for key, value in st.query_params.items() if not _is_finite(value)]
+    """Take out of the address a number that is infinite or none: Streamlit's widgets for numbers fall over it."""
+    endless = [key for key, value in st.query_params.items() if key in NUMBERS and not _is_finite(value)]
     for key in endless:
         del st.query_params[key]
     if endless:
@@ -64,7 +64,7 @@ def tidy() -> None:
 
 def _is_finite(value: str) -> bool:
     try:
-        return bool(RUN_ID.fullmatch(value)) or math.isfinite(float(value))  # an id may read 12345e6789012345
+        return math.isfinite(float(value))
     except ValueError:  # a word
         return True
 
@@ -72,7 +72,6 @@ def _is_finite(value: str) -> bool:
 def main() -> None:
     """Navigation over all views; the address of each is its file's name."""
     st.set_page_config(page_title="FTP", layout="wide")
-    tidy()
     there = names()
     # the default page has the address / alone, so the first view is there twice: links name it as they name the others
     home = st.Page(_shown(there[0]), title="FTP", default=True, visibility="hidden")
@@ -82,6 +81,7 @@ def main() -> None:
 
 def _shown(name: str) -> Callable[[], None]:
     def run() -> None:
+        tidy()
         show(name)
 
     return run

@@ -29,6 +29,13 @@ LABELS = {
     "k": "κ (kappa)",
     "gamma_lr": "μ, learning rate of γ",
 }
+# settings that are numbers: each has a widget, and its value is in the address
+NUMBERS = {
+    name
+    for options in (COMMON, *(methods.method(name).options for name in methods.names()))
+    for name, option in options.items()
+    if not isinstance(option.default, str)
+}
 CONFIG = {"displaylogo": False, "showSendToCloud": False, "modeBarButtonsToRemove": ["select2d", "lasso2d"]}
 
 
@@ -145,7 +152,7 @@ def sharing(view: str, params: Mapping[str, Any], python: str, lesson: str) -> N
             st.caption("This address opens the view with these settings.")
             st.code(address(view, params), language=None, wrap_lines=True)
         with st.popover("Copy as Python"):
-            st.code(python, language="python", wrap_lines=True)
+            st.code(python, language=None, wrap_lines=True)  # colours of a language are too pale for many eyes
         with st.popover("Open in notebook"):
             st.markdown(f"Lesson **{plain(lesson)}** explains this. Start the notebooks, then open the file:")
             st.code(f"make lab\nnotebooks/{lesson}.ipynb", language=None)
@@ -182,6 +189,21 @@ def record_of(run_id: str) -> RunRecord | None:
         return supervisor().store.load(run_id)
     except LabError:
         return recordings.find(run_id)
+
+
+def in_store(run_id: str) -> bool:
+    """True for a run of this machine; a recorded one may have the same id."""
+    return bool(supervisor().store.runs(text=run_id, limit=1))
+
+
+def attempt(action: Callable[[], Any]) -> bool:
+    """Do what a button asks for. A refusal is a sentence at this place, and the rest of the view goes on."""
+    try:
+        action()
+    except LabError as error:
+        st.error(plain(f"{error}."))
+        return False
+    return True
 
 
 def nobody_trains(record: RunRecord) -> bool:

@@ -43,6 +43,10 @@ class NotFound(LabError):
     """What was asked for is not there."""
 
 
+class Malformed(LabError):
+    """What was asked for cannot be there."""
+
+
 def _json(answer: Answer) -> Callable[[Request], Response]:
     """A route that answers in JSON, errors included. It runs in a thread: the store may have to wait for a lock."""
 
@@ -51,8 +55,10 @@ def _json(answer: Answer) -> Callable[[Request], Response]:
             return JSONResponse(answer(request), headers=NO_STORE)
         except NotFound as error:
             return JSONResponse({"error": str(error)}, 404, headers=NO_STORE)
-        except LabError as error:
+        except Malformed as error:
             return JSONResponse({"error": str(error)}, 400, headers=NO_STORE)
+        except LabError as error:  # the store is in trouble, perhaps not for long
+            return JSONResponse({"error": str(error)}, 503, headers=NO_STORE)
 
     return route
 
@@ -60,14 +66,14 @@ def _json(answer: Answer) -> Callable[[Request], Response]:
 def _run_id(request: Request) -> str:
     given = request.path_params["run_id"]
     if not RUN_ID.fullmatch(given):
-        raise LabError("a run's id has 16 hexadecimal digits; take the address from the page")
+        raise Malformed("a run's id has 16 hexadecimal digits; take the address from the page")
     return str(given)
 
 
 def _since(request: Request, default: int = 0) -> int:
     given = request.query_params.get("since", str(default))
     if not DIGITS.fullmatch(given):
-        raise LabError("since must be a whole number, such as since=0")
+        raise Malformed("since must be a whole number, such as since=0")
     return int(given)
 
 
@@ -144,7 +150,7 @@ def microscope(request: Request) -> dict[str, Any]:
     """The steps of one layer under the microscope, or how far they are."""
     run, layer = _run_id(request), request.query_params.get("layer", "")
     if not LAYER.fullmatch(layer):
-        raise LabError("layer must be the name of a layer, such as layer=stem.weight")
+        raise Malformed("layer must be the name of a layer, such as layer=stem.weight")
     return _job_file("microscope", run, supervisor().store.weights_path(run).with_suffix(f".{layer}.microscope.json"))
 
 
@@ -159,7 +165,7 @@ def _job_file(kind: str, run: str, path: Path) -> dict[str, Any]:
 def class_wall(request: Request) -> dict[str, Any]:
     """Runs of the class that ended after `since` (seconds since 1970), as points in the plane of ID and OOD."""
     since = _since(request)
-    runs = [r for r in supervisor().store.runs(status="done", limit=MOST) if r.result and (r.ended or 0) > since]
+    runs = supervisor().store.runs(status="done", ended_after=since, limit=MOST)
     points = [
         {
             "run_id": r.run_id,

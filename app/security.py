@@ -59,7 +59,10 @@ class Guard:
                 answer = MutableHeaders(scope=message)
                 for name, value in HEADERS.items():
                     answer[name] = value
-                if fresh and answer.get("content-type", "").startswith("text/html"):
+                page = answer.get("content-type", "").startswith("text/html")
+                if page:  # the first chart need not wait until its view has asked for Plotly
+                    answer["link"] = "</api/plotly.js>; rel=preload; as=script"
+                if fresh and page:
                     secure = "; Secure" if scope["scheme"] == "https" else ""
                     answer.append("set-cookie", f"{COOKIE}={fresh}; Path=/; HttpOnly; SameSite=Lax{secure}")
             await send(message)

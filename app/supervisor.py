@@ -35,20 +35,22 @@ class Supervisor(Manager):
         """The id of the run with these settings; it waits in the queue unless it is there, or under way, already."""
         self._check(settings)
         run = identify(settings)
-        self.store.create(run, settings)
-        self.watch(run)
-        status = self.store.status(run)
+        status = self._status(run)
         if status == "running" and not self._at_work(run):
             self.store.sweep_stale()  # its server may have died a moment ago
             status = self.store.status(run)
         with self._lock:
             alike = [task for task in self._tasks if task.key == ("run", run)]
             mine = next((task for task in alike if not (task.over or task.leaving is not None)), None)
+            if mine is None and status != "done" and not (status == "running" and not alike):
+                self._room(viewer)  # before anything is written: who is refused leaves no run behind
+            self.store.create(run, settings)
+            self.watch(run)
+            self._started.setdefault(run, set()).add(viewer)
             if mine:
                 mine.viewers.add(viewer)
             if mine or status == "done" or (status == "running" and not alike):
                 return run
-            self._room(viewer)
             task = Task.of_run(run, settings, self.clock(), viewer, self._expected.seconds(settings))
             if not alike:  # else it is being stopped; it goes back into the queue when that is through
                 self.store.finish(run, "queued")
@@ -56,6 +58,13 @@ class Supervisor(Manager):
         queueing.note(self.store, run)
         self._begin()
         return run
+
+    def _status(self, run: str) -> str:
+        try:
+            return self.store.status(run)
+        except LabError:
+            self.store.runs(limit=1)  # says so if the store itself is in trouble
+            return "new"
 
     def job(self, kind: str, run_id: str, viewer: str = "", **more: Any) -> str:
         """Ask for something about a run, besides the run: "queued", "running", or why it failed the last time."""
@@ -84,10 +93,26 @@ class Supervisor(Manager):
             mine = [t for t in self._tasks if t.key == ("run", run_id) and t.leaving is None]
             if class_mode() and viewer is not None and not any(viewer in t.viewers for t in mine):
                 raise LabError("this run was started by someone else; it ends by itself when nobody watches it")
+            if class_mode() and viewer is not None and any(len(t.viewers) > 1 for t in mine):
+                for task in mine:
+                    task.viewers.discard(viewer)
+                raise LabError("others watch this run too, so it goes on; it is no longer one of yours")
             for task in mine:
                 self._leave(task, "")
         if not mine and self.store.status(run_id) in ("queued", "running"):
             self.store.finish(run_id, "stopped")  # the server that has it sees that, and stops it
+
+    def may_change(self, run_id: str, viewer: str) -> bool:
+        """True if a viewer may rename and delete a run: at home always, in a class for who alone has asked for it."""
+        return not class_mode() or self._started.get(run_id) == {viewer}
+
+    def delete(self, run_id: str, viewer: str) -> None:
+        """Put a run into the bin; one that waits is taken out of the queue first."""
+        if not self.may_change(run_id, viewer):
+            raise LabError("this run is not yours alone, so it stays; its teacher can delete it")
+        if self.store.status(run_id) == "queued":
+            self.stop(run_id)
+        self.store.delete(run_id)
 
     def place(self, run_id: str) -> Place | None:
         """How many runs are before this one, and for how many seconds; None if it does not wait here."""

@@ -73,7 +73,7 @@ function polling(ask, says) {
       } catch (error) {
         wait = Math.min(30, wait * 2);
         says(error.sentence ?? `The server does not answer; asking again in ${wait} s.`);
-        more = !error.sentence;
+        more = !error.sentence || error.status === 503; // the store may be back soon; what is not there stays away
       }
     }
     if (alive && more) timer = setTimeout(turn, 1000 * wait);
@@ -85,6 +85,6 @@ function polling(ask, says) {
 async function fetchJson(url) {
   const answer = await fetch(url, { headers: { Accept: "application/json" } });
   const found = await answer.json();
-  if (!answer.ok) throw Object.assign(new Error(found.error), { sentence: found.error });
+  if (!answer.ok) throw Object.assign(new Error(found.error), { sentence: found.error, status: answer.status });
   return found;
 }

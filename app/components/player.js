@@ -31,6 +31,8 @@ function takeIn(run, news) {
 // What is going on at a step, in one line.
 function sentence(run, step, layer, idle) {
   const n = upTo(run.points, step), point = run.points[n - 1], row = run.evals[upTo(run.evals, step) - 1];
+  if (!point && run.points.length) return "Step 0: every layer stands at its anchor W₀.";
+  if (!point && !run.status) return "Loading.";
   if (!point) return run.status === "queued" ? waiting(run, idle) : "The network is loading; the first step comes at once.";
   const key = hasLeash(run) ? "gamma" : "distance";
   const there = point[key].filter((v) => v !== null), half = Math.ceil(there.length / 2);
@@ -58,7 +60,7 @@ const hasLeash = (run) => run.points.some((point) => point.gamma.some((value) =>
 function build(root, data, send) {
   let run = blank(data.run), other = null, layer = data.layer || "", kind = "distance";
   let cursor = 0, playing = false, follow = true, speed = 1, drawn = 0, last = 0, frame = 0, spoken = 0, trouble = "";
-  let charts = null, stops = [], ends = false, told = "";
+  let charts = null, stops = [], ends = false, told = "", cost = 0, pictures = 0;
   root.classList.add("ftp-player");
   const ui = controls(root, {
     play: () => { follow = false; playing = !playing; if (playing && cursor >= end()) cursor = 0; go(); },
@@ -70,6 +72,7 @@ function build(root, data, send) {
     kind: (name) => { kind = name; redraw(); },
   });
 
+  const early = new Map();
   const end = () => run.points.at(-1)?.step ?? 0;
   const stepBeside = (by) => {
     const n = clamp(upTo(run.points, cursor) + by, 0, run.points.length);
@@ -100,12 +103,17 @@ function build(root, data, send) {
     draw();
   }
 
-  // the same lines, longer or shorter
+  // the same lines, longer or shorter; in motion the side charts follow at every fourth picture, and at the end
   function draw() {
     if (!charts || ends) return;
-    const n = upTo(run.points, cursor), e = upTo(run.evals, cursor);
-    for (const name of ["main", "small", "loss"]) charts[name].grow(run.points, n);
-    charts.accuracy.grow(run.evals, e);
+    const n = upTo(run.points, cursor), e = upTo(run.evals, cursor), begun = performance.now();
+    const moving = playing || (follow && cursor < end());
+    charts.main.grow(run.points, n);
+    if (!moving || pictures++ % 4 === 0) {
+      for (const name of ["small", "loss"]) charts[name].grow(run.points, n);
+      charts.accuracy.grow(run.evals, e);
+    }
+    cost = 0.7 * cost + 0.3 * (performance.now() - begun);
     const ended = ENDED.includes(run.status);
     const text = trouble || sentence(run, cursor, layer, data.idle);
     ui.show({ text, cursor: n ? run.points[n - 1].step : 0, steps: run.steps, playing, follow, ended, layer,
@@ -118,7 +126,7 @@ function build(root, data, send) {
     frame = 0;
     if (ends) return;
     const gap = now - last;
-    if (gap >= FRAME) {
+    if (gap >= Math.max(FRAME, 3 * cost)) { // on a slow machine fewer pictures, so that training and buttons go on
       last = now;
       const rest = end() - cursor;
       if (playing) cursor = Math.min(end(), cursor + (speed * run.steps * Math.min(gap, 250)) / 1000 / REPLAY_SECONDS);
@@ -141,7 +149,9 @@ function build(root, data, send) {
   }
   const say = (text) => { trouble = text; draw(); };
   async function ask(mine, first) {
-    const news = await fetchJson(`/api/run/${mine.id}/tail?since=${mine.since}`);
+    const kept = mine === run && data.recorded ? "&recorded=1" : "";
+    const news = await (early.get(mine) ?? fetchJson(`/api/run/${mine.id}/tail?since=${mine.since}${kept}`));
+    early.delete(mine);
     if (ends || (mine !== run && mine !== other)) return false;
     const begins = !mine.points.length, unknown = !mine.steps, unrated = !mine.evals.length;
     takeIn(mine, news);
@@ -159,18 +169,21 @@ function build(root, data, send) {
   function update(next) {
     const before = data;
     data = next;
-    if (next.run !== before.run) {
+    if (next.run !== before.run || next.recorded !== before.recorded) {
       run = blank(next.run);
       [cursor, playing, follow, told, trouble] = [0, false, true, "", ""];
-    }
+    } else if (next.turn !== before.turn) [playing, follow] = [false, true]; // it goes on, and so does the chart
     if ((next.other ?? "") !== (other?.id ?? "")) other = next.other ? blank(next.other) : null;
     if (next.layer !== before.layer) layer = next.layer || "";
-    const changed = ["run", "other", "turn"].some((key) => next[key] !== before[key]);
+    const changed = ["run", "other", "turn", "recorded"].some((key) => next[key] !== before[key]);
     if (changed || JSON.stringify(next.look) !== JSON.stringify(before.look)) redraw();
     if (changed) watch();
   }
 
   if (data.other) other = blank(data.other);
+  // the numbers come while Plotly is still on its way; what goes wrong is told when they are asked for again
+  early.set(run, fetchJson(`/api/run/${run.id}/tail?since=-1${data.recorded ? "&recorded=1" : ""}`));
+  early.get(run).catch(() => early.delete(run));
   loadPlotly().then((Plotly) => {
     if (ends) return;
     charts = Object.fromEntries(["main", "accuracy", "small", "loss"].map((n) => [n, growing(Plotly, ui.places[n])]));

@@ -91,12 +91,20 @@ def look(dark: bool) -> dict[str, Any]:
 
 
 def player(
-    run: str, dark: bool, *, other: str = "", layer: str = "", replay: bool = True, turn: int = 0, idle: bool = False
+    run: str,
+    dark: bool,
+    *,
+    other: str = "",
+    layer: str = "",
+    replay: bool = True,
+    turn: int = 0,
+    idle: bool = False,
+    recorded: bool = False,
 ) -> tuple[str, str]:
     """Show a run, and dotted another one; the status it has come to, and the layer that is chosen.
 
     replay: a run that has ended plays from its start. turn: another number makes it ask again, as when a run goes on.
-    idle: the run waits, and nobody will train it unless asked.
+    idle: the run waits, and nobody will train it unless asked. recorded: take the run that came with the kit.
     """
     data = {
         "run": run,
@@ -105,6 +113,7 @@ def player(
         "replay": replay,
         "turn": turn,
         "idle": idle,
+        "recorded": recorded,
         "look": look(dark),
     }
     found = _PLAYER(

@@ -110,12 +110,13 @@ function build(root, data, send) {
   }
 
   function words() {
-    const heads = runners.map((r) => ({ name: r.name, ...wayTo(r.points, moment).at(-1) })).filter((r) => r.ood);
+    const heads = runners.map((r) => ({ name: r.name, ...wayTo(r.points, moment).at(-1) })).filter((r) => r.at > 0);
+    const trained = Math.max(0, ...heads.map((r) => r.at)); // less than the moment while they train
     const best = heads.reduce((a, b) => (a && a.ood >= b.ood ? a : b), null);
     says.textContent = told || (best
-      ? `After ${Math.round(100 * moment)}\u00a0% of the training ${best.name} keeps most: OOD ${best.ood.toFixed(0)}\u00a0%, ` +
+      ? `After ${Math.round(100 * Math.min(moment, trained))}\u00a0% of the training ${best.name} keeps most: OOD ${best.ood.toFixed(0)}\u00a0%, ` +
         `ID ${best.id.toFixed(0)}\u00a0%.`
-      : "Waiting for the first evaluations.");
+      : moment > 0 ? "Waiting for the first evaluations." : "At the start no head has learned anything yet.");
     if (!playing) spoken.textContent = says.textContent;
     change(play, { "aria-label": playing ? "Pause" : "Play", title: playing ? "Pause" : "Play" });
     play.textContent = playing ? "❚❚" : "▶";

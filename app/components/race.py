@@ -9,8 +9,13 @@ from app.components.player import STYLE, look, script
 from ftp.lab.figures._template import style
 from ftp.lab.record import EvalEvent, RunRecord
 
+# the paper's table is wider than a phone: it scrolls by itself
+WIDE = """
+.ftp-race .plane { height: 440px; }
+[data-testid=stMarkdownContainer]:has(> table) { overflow-x: auto; }
+"""
 _RACE = st.components.v2.component(
-    "ftp_race", css=STYLE + ".ftp-race .plane { height: 440px; }", js=script("_common", "_plots", "race"),
+    "ftp_race", css=STYLE + WIDE, js=script("_common", "_plots", "race"),
     isolate_styles=False,
 )  # fmt: skip
 

@@ -14,7 +14,7 @@ function build(root, data) {
     const news = await fetchJson(`/api/wall?since=${Math.floor(since)}`);
     for (const point of news.points) {
       since = Math.max(since, point.ended);
-      if (!runs.has(point.run_id)) runs.set(point.run_id, { ...point, came: performance.now() });
+      if (!runs.has(point.run_id)) runs.set(point.run_id, { ...point, came: performance.now(), late: begun });
     }
     busy = news.busy;
     draw();
@@ -23,7 +23,7 @@ function build(root, data) {
 
   // names are text: Plotly would read tags in them
   const letters = (text) => text.replaceAll("&", "&amp;").replaceAll("<", "&lt;");
-  const isNew = (run) => begun && performance.now() - run.came < 1000 * NEW_SECONDS;
+  const isNew = (run) => run.late && performance.now() - run.came < 1000 * NEW_SECONDS;
 
   function traces() {
     const methods = [...new Set([...runs.values()].map((run) => run.method))].sort();

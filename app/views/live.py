@@ -26,6 +26,7 @@ PICTURE = (
 LESSON = "04_learning_the_leash"
 GUESS = "First guess: which layers will get the longest leash?"
 NO_LEASH = "First guess: which layers will walk farthest from W₀?"
+WHAT_IFS = {"frozen": "frozen", "free": "unconstrained"}
 EARLY, LATE = "early layers", "late layers"
 ENDED = {"failed": "This run failed", "interrupted": "This run was interrupted", "stopped": "This run was stopped"}
 
@@ -38,9 +39,11 @@ def render() -> None:
     with left:
         first = st.container()
         top = st.container()  # Train stands above the settings, which a small screen cuts off
-        settings = _settings({name: st.query_params.get(name, "") for name in ("frozen", "free")})
+        settings = _settings({name: st.query_params.get(name, "") for name in WHAT_IFS})
+        _leave_what_if(top, settings)
         if top.button("Train", type=parts.emphasis(), icon=":material/play_arrow:", width="stretch"):
-            _train(settings)
+            with top:
+                parts.attempt(lambda: _train(settings))
     with right:
         record = _chosen(settings)
     if record.settings != settings:
@@ -61,14 +64,27 @@ def render() -> None:
 def _settings(extra: dict[str, str]) -> Settings:
     """The widgets' settings; a what-if belongs to FTP alone, so another method drops it."""
     method = st.session_state.get("method", st.query_params.get("method", "ftp"))
-    return parts.run_settings(extra={k: v for k, v in extra.items() if v} if method == "ftp" else {})
+    given = {name: value for name, value in extra.items() if value and method == "ftp"}
+    for name, value in list(given.items()):
+        if not parts.attempt(lambda name=name, value=value: resolve(given={name: value})):  # type: ignore[misc]
+            del given[name]
+    return parts.run_settings(extra=given)
+
+
+def _leave_what_if(top: Any, settings: Settings) -> None:
+    """A what-if stays in the address, for links; here it is seen, and left."""
+    what = [f"{settings.options[name]} {word}" for name, word in WHAT_IFS.items() if settings.options.get(name)]
+    if what and top.button(f"What-if: {', '.join(what)}", icon=":material/close:", help="Leave this what-if"):
+        for name in WHAT_IFS:
+            _put(name, "")
+        st.rerun()
 
 
 def _train(settings: Settings, other: str = "") -> None:
     """Ask for a run; its id in the address lets a reload, or a friend, come back to it."""
     st.query_params["run"] = supervisor().submit(settings, viewer())
     _put("other", other)
-    for name in ("frozen", "free"):
+    for name in WHAT_IFS:
         _put(name, str(settings.options.get(name, "")))
     st.session_state["turn"] = st.session_state.get("turn", 0) + 1
 
@@ -101,25 +117,30 @@ def _first(kept: Sequence[RunRecord]) -> RunRecord:
 
 def _status(record: RunRecord) -> None:
     """What is shown, and how to stop it or go on with it."""
-    recorded = recordings.find(record.run_id) is not None
-    kind = "Recorded run" if recorded else "Run"
+    kind = "Recorded run" if _is_recorded(record) else "Run"
     with st.container(horizontal=True, vertical_alignment="center"):
         name = f" “{record.name}”" if record.name else ""
         st.text(f"{kind}{name}: {parts.described(record.settings)}", width="stretch")
         idle = parts.nobody_trains(record)
-        if record.status in ("queued", "running") and not idle and st.button("Stop", key="stop"):
-            supervisor().stop(record.run_id, viewer())
+        stops = record.status in ("queued", "running") and not idle and st.button("Stop", key="stop")
         if record.status == "queued":
             seconds = supervisor().expected(record.settings)
             st.caption(f"takes about {seconds:.0f} s")
+    if stops:
+        parts.attempt(lambda: supervisor().stop(record.run_id, viewer()))
     if record.status in ENDED or idle:
         why = f": {record.error}" if record.error else ""
         end = f"{ENDED.get(record.status, '')}{why}. What is done is kept."
         with st.container(horizontal=True, vertical_alignment="center"):
             st.warning(parts.plain("This run waits, but nobody trains it. Go on trains it here." if idle else end))
-            if st.button("Go on", key="resume"):
-                _train(record.settings, st.query_params.get("other", ""))
-                st.rerun()
+            again = st.button("Go on", key="resume")
+        if again and parts.attempt(lambda: _train(record.settings, st.query_params.get("other", ""))):
+            st.rerun()
+
+
+def _is_recorded(record: RunRecord) -> bool:
+    """True for a run that came with the kit; one of this machine with the same settings may have the same id."""
+    return st.query_params.get("run", "") != record.run_id or not parts.in_store(record.run_id)
 
 
 def _play(record: RunRecord) -> str:
@@ -128,7 +149,7 @@ def _play(record: RunRecord) -> str:
     if before is not None:
         st.caption(parts.plain(f"Dotted, for comparison: {parts.described(before.settings)}"))
     other, idle = before.run_id if before else "", parts.nobody_trains(record)
-    _, layer = player(record.run_id, parts.dark(), other=other, turn=turn, idle=idle)
+    _, layer = player(record.run_id, parts.dark(), other=other, turn=turn, idle=idle, recorded=_is_recorded(record))
     return layer if layer in record.layers else ""
 
 

@@ -11,6 +11,7 @@ from app.limits import viewer
 from app.supervisor import supervisor
 from ftp.lab import methods, recordings, table
 from ftp.lab.record import RunRecord, Settings, result_of
+from ftp.lab.run import identify
 from ftp.lab.settings import resolve
 
 TITLE = "Race: who keeps the task and the robustness?"
@@ -65,8 +66,8 @@ def _titles(names: Sequence[str]) -> list[str]:
 
 def _find(settings: Settings) -> RunRecord | None:
     """The run with these settings: of the store, whatever its status, else a recorded one."""
-    own = supervisor().store.runs(world=WORLD, method=settings.method, limit=None, evals=True)
-    mine = [run for run in own if run.settings == settings]
+    run_id = identify(settings)
+    mine = [supervisor().store.load(run_id)] if parts.in_store(run_id) else []
     kept = [run for run in recordings.recorded(WORLD) if run.settings == settings]
     done = [run for run in (*mine, *kept) if run.status == "done"]
     under_way = [run for run in mine if run.status in ("queued", "running") and not parts.nobody_trains(run)]
@@ -77,14 +78,26 @@ def _train(wanted: Sequence[Settings], found: Sequence[RunRecord | None]) -> Non
     """A button for the runs that are missing."""
     missing = [i for i, run in enumerate(found) if run is None]
     if not missing:
-        busy = sum(run is not None and run.status != "done" for run in found)
-        st.caption(f"{busy} of these are training." if busy else "All of these are there already; they replay.")
+        _under_way([run for run in found if run is not None and run.status != "done"])
         return
     seconds = sum(supervisor().expected(wanted[i]) for i in missing)
     st.caption(f"{len(missing)} of these are not there yet; together they take about {seconds:.0f} s.")
-    if st.button("Train them", type=parts.emphasis(), icon=":material/play_arrow:", width="stretch"):
-        for i in missing:
-            supervisor().submit(wanted[i], viewer())
+    asked = st.button("Train them", type=parts.emphasis(), icon=":material/play_arrow:", width="stretch")
+    if asked and parts.attempt(lambda: [supervisor().submit(wanted[i], viewer()) for i in missing]):
+        st.rerun()
+
+
+def _under_way(runs: Sequence[RunRecord]) -> None:
+    """How far the runs are that are not done, and a way to stop them."""
+    if not runs:
+        st.caption("All of these are there already; they replay.")
+        return
+    places = [place for place in (supervisor().place(run.run_id) for run in runs) if place is not None]
+    seconds = max((place.seconds for place in places), default=0.0) + supervisor().expected(runs[-1].settings)
+    st.caption(f"{len(runs) - len(places)} training, {len(places)} waiting; all together about {seconds:.0f} s.")
+    if st.button("Stop them", key="stop"):
+        for run in runs:
+            parts.attempt(lambda run=run: supervisor().stop(run.run_id, viewer()))  # type: ignore[misc]
         st.rerun()
 
 
@@ -126,6 +139,15 @@ def _table(chosen: Sequence[str], seed: int) -> None:
 
 def _python(chosen: Sequence[str], seed: int) -> str:
     names = ", ".join(f'"{name}"' for name in chosen)
+    if seed not in recordings.SEEDS:
+        return f"""from ftp.lab.run import execute
+from ftp.lab.settings import resolve
+from ftp.lab.store import Store
+from ftp.lab.table import rows, to_markdown
+
+with Store() as store:  # what is there already is not trained again
+    runs = [execute(resolve("{WORLD}", name, {{"seed": {seed}}}), store) for name in [{names}]]
+print(to_markdown(rows(runs)))"""
     return f"""from ftp.lab.recordings import recorded
 from ftp.lab.table import rows, to_markdown
 

@@ -9,6 +9,7 @@ from typing import Any
 import streamlit as st
 
 from app import parts
+from app.limits import viewer
 from app.supervisor import supervisor
 from ftp.lab import methods, recordings
 from ftp.lab.figures import FIGURES
@@ -126,26 +127,29 @@ def _one(run: RunRecord) -> None:
     st.text(f"{run.name or 'without a name'}: {parts.described(run.settings)} ({run.status})")
     if run.error:
         st.text(run.error)
-    own = recordings.find(run.run_id) is None
+    own = parts.in_store(run.run_id)
+    mine = own and supervisor().may_change(run.run_id, viewer())
     with st.container(horizontal=True, vertical_alignment="bottom"):
         if st.button("Replay", type=parts.emphasis(), icon=":material/replay:", key="replay"):
             settings = {name: str(value) for name, value in run.settings.as_dict().items()}
             st.switch_page(_live(), query_params={**settings, "run": run.run_id})
         st.download_button("Export as JSON", _json(run), f"{run.run_id}.json", "application/json", on_click="ignore")
-        if own:
-            if st.button("Delete", key="delete"):
-                supervisor().store.delete(run.run_id)
+        if mine:
+            if st.button("Delete", key="delete") and parts.attempt(lambda: supervisor().delete(run.run_id, viewer())):
                 st.session_state["deleted"] = run.run_id
                 # a fresh table: the tick would stay in its place, on the run that moves up there
                 st.session_state["deletions"] = st.session_state.get("deletions", 0) + 1
                 st.rerun()
             with st.form("rename", border=False), st.container(horizontal=True, vertical_alignment="bottom"):
                 name = st.text_input("Name", run.name, max_chars=100)
-                if st.form_submit_button("Rename"):
-                    supervisor().store.rename(run.run_id, name)
+                if st.form_submit_button("Rename") and parts.attempt(
+                    lambda: supervisor().store.rename(run.run_id, name)
+                ):
                     st.rerun()
     if not own:
         st.caption("This run comes with the kit; it can be replayed and exported, not renamed or deleted.")
+    elif not mine:
+        st.caption("This run is not yours alone; it can be replayed and exported, not renamed or deleted.")
     _overlay([run])
 
 

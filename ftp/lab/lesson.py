@@ -19,11 +19,11 @@ from ftp.lab.figures import _template as look
 from ftp.lab.figures._template import BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, VERMILLION
 from ftp.lab.predictions import calibration, note, outcome, predict
 from ftp.lab.record import LabError, RunRecord, Settings
-from ftp.lab.recordings import GROUPS, SEEDS, recorded
+from ftp.lab.recordings import GROUPS, SEEDS, recorded, use
 
 __all__ = ["BLUE", "GREEN", "GREY", "ORANGE", "PURPLE", "SKY", "VERMILLION"]
 __all__ += ["app_link", "band", "begin", "calibration", "card", "claim", "doctor", "figure", "outcome"]
-__all__ += ["pictures", "plan", "predict", "runs"]
+__all__ += ["pictures", "plan", "predict", "retrain", "runs"]
 
 FONT = "Helvetica, Arial, sans-serif"
 CARD = 26  # pixels below a figure for the card
@@ -32,10 +32,11 @@ APP = "http://127.0.0.1:8501"
 PROBE_SECONDS = 0.002  # what `_probe` takes on the machine on which the lessons were timed
 
 
-def begin(lesson: str, seconds: float, full_seconds: float | None = None) -> None:
+def begin(lesson: str, seconds: float) -> None:
     """The first line of a lesson: where it runs, at which scale, and how long that takes on this machine.
 
-    seconds: of the whole lesson at quick scale, on one ordinary core; full_seconds: at full scale, on a GPU.
+    seconds: of the whole lesson on one ordinary core, with its recorded runs. At full scale the cells are the same, and
+    runs that a reader trains instead of replaying have GPU-sized settings.
 
     >>> begin("01", seconds=3)  # doctest: +ELLIPSIS
     Lesson 01 · ...
@@ -47,13 +48,13 @@ def begin(lesson: str, seconds: float, full_seconds: float | None = None) -> Non
 
     device = torch.cuda.get_device_name() if torch.cuda.is_available() else "CPU"
     size = scale()
-    if size == "full" and full_seconds is not None:
-        expected = f"all cells together take about {_duration(full_seconds)} on one GPU"
-    else:
-        expected = f"all cells together take about {_duration(seconds * _probe() / PROBE_SECONDS)} here"
+    expected = f"all cells together take about {_duration(seconds * _probe() / PROBE_SECONDS)} here"
+    if size == "full":
+        expected += "; runs that you train instead of replaying are GPU-sized"
     note(f"Lesson {lesson} · {device} · {_threads()} · scale {size} · {expected}")
     if "plotly_mimetype" in str(pio.renderers.default):
         pio.renderers.default = "plotly_mimetype"  # alone: with HTML, the first figure brings 5 MB of script
+    pio.renderers["plotly_mimetype"].config["scrollZoom"] = False  # the wheel is for the page, also over a 3-D figure
 
 
 def doctor() -> None:
@@ -106,6 +107,16 @@ def runs(
             raise LabError(f"{len(failed)} of {len(wanted)} runs failed, the first one with: {failed[0]}")
         made = {outcome.settings: outcome.run_id for outcome in ended}
         return [store.load(made[settings]) for settings in wanted]
+
+
+def retrain(methods: Sequence[str], groups: Sequence[str] = ("methods",)) -> None:
+    """Train the runs of a lesson here: from now on all its cells use them in place of the recorded ones.
+
+    It trains what the groups have of these methods, ten seeds each; what your store holds is not trained again.
+    """
+    for group in groups:
+        there = [method for method in methods if method in (GROUPS[group].methods or methods)]
+        use([run for method in there for run in runs(group, method=method, train=True)], group)
 
 
 def plan(group: str, *, method: str | None = None, seed: int | None = None) -> list[Settings]:
@@ -199,10 +210,11 @@ def pictures(title: str, rows: Mapping[str, Any]) -> Any:
     return fig
 
 
-def card(fig: Any, seeds: int | Iterable[int] | None = None, live: bool = True) -> Any:
+def card(fig: Any, seeds: int | Iterable[int] | None = None, live: bool | str = True) -> Any:
     """Write below a figure how it was made; returns the figure, so that it can end a cell.
 
-    seeds: the one or the ones that were used, None if nothing is random. live: False if recorded runs are replayed.
+    seeds: the one or the ones that were used, None if nothing is random. live: False if recorded runs
+    are replayed, or how it was made in words.
 
     >>> card(figure("A title"), seeds=range(10)).layout.annotations[-1].text.split(" · ")[0]
     'seeds 0-9'
@@ -210,7 +222,8 @@ def card(fig: Any, seeds: int | Iterable[int] | None = None, live: bool = True) 
     import torch
 
     parts = [_seeds(seeds), _threads(), f"torch {torch.__version__.split('+')[0]}", f"ftp {ftp.__version__}"]
-    text = " · ".join([*parts, "live" if live else "replayed"])
+    how = live if isinstance(live, str) else "live" if live else "replayed"
+    text = " · ".join([*parts, how])
     bottom = (fig.layout.margin.b if fig.layout.margin.b is not None else look.MARGIN["b"]) + CARD
     fig.update_layout(margin_b=bottom, height=(fig.layout.height or 440) + CARD)
     place = {"xref": "paper", "yref": "paper", "xanchor": "left", "yanchor": "top", "yshift": CARD - 4 - bottom}

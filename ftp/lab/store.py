@@ -211,18 +211,20 @@ class Store:
         method: str | None = None,
         status: str | None = None,
         text: str | None = None,
+        ended_after: float | None = None,
         limit: int | None = 200,
         deleted: bool = False,
         evals: bool = False,
     ) -> list[RunRecord]:
         """Runs without their points, newest first; `text` is looked for in name, id, world and method.
 
-        `deleted` lists the bin instead; `evals` adds the evaluations, the result has the final one anyhow.
+        `ended_after`: in seconds since 1970. `deleted` lists the bin instead; `evals` adds the evaluations, the result
+        has the final one anyhow.
         """
         if status not in (None, *STATUSES):
             raise LabError(f"there is no status {status!r}; write one of {', '.join(STATUSES)}")
         words = f"name || char(10) || run_id || char(10) || {WORLD} || char(10) || {METHOD}"
-        filters = {f"{WORLD} = ?": world, f"{METHOD} = ?": method, "status = ?": status}
+        filters = {f"{WORLD} = ?": world, f"{METHOD} = ?": method, "status = ?": status, "ended > ?": ended_after}
         filters[f"instr(casefold({words}), casefold(?))"] = text or None
         asked = {sql: value for sql, value in filters.items() if value is not None}
         where = " AND ".join((f"deleted IS {'NOT ' if deleted else ''}NULL", *asked))

@@ -216,7 +216,12 @@ def _filled(table: Sequence[Row]) -> Sequence[Row]:
 
 
 def _result(record: RunRecord) -> Mapping[str, Any]:
-    return record.result if record.result and not record.final else result_of(record)
+    if not record.final:
+        return record.result or result_of(record)
+    found = result_of(record)
+    if not record.points and record.result:  # the seconds of a run that is shown without its points
+        found["seconds_per_step"] = record.result.get("seconds_per_step")
+    return found
 
 
 def _names(all_settings: Sequence[Settings]) -> list[str]:

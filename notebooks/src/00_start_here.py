@@ -139,7 +139,9 @@ claim("elsewhere it is within 2 points of the network that was left as it is", w
 # %%
 def train(method, seed):
     """Train for 60 steps; returns how far the weights are at each step, and what is read at the end."""
-    run = finetune(resolve("digits", method, {"steps": 60, "seed": seed}), watches=0, evaluate_at_end=False)
+    run = finetune(
+        resolve("digits", method, {"steps": 60, "batch": 64, "seed": seed}), watches=0, evaluate_at_end=False
+    )
     start, *points = run
     convolutions = [place for place, name in enumerate(start.layers) if "conv" in name]
     far = [statistics.mean(point.distance[place] for place in convolutions) for point in points]

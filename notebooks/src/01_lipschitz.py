@@ -35,8 +35,8 @@ begin("01", seconds=8)
 # jumps. The longest jump that any shake can cause is the **Lipschitz constant**: the leash on the answers.
 #
 # In symbols: $W_0$ are the pre-trained weights of a layer, $W_f$ the fine-tuned ones, and $W = W_f - W_0$ is what
-# fine-tuning has added; the $d$ in $L_d$ stands for this difference. The size of a vector is its largest entry (the
-# *max norm*, $\|x\|_\infty$), and sup means the largest value over all pairs of inputs:
+# fine-tuning has added; the $d$ in $L_d$ stands for this difference. The size of a vector is its largest entry, signs
+# aside (the *max norm*, $\|x\|_\infty$), and sup means the largest value over all pairs of inputs:
 #
 # $$L_d = \sup_{x \neq x'} \frac{\|W (x - x')\|_\infty}{\|x - x'\|_\infty} \qquad \text{(Eq. 14)}$$
 #

@@ -198,8 +198,8 @@ claim("which of the two is better there, ten seeds cannot say", abs(sigmas("ftp"
 
 # %% [markdown]
 # So no other method beats FTP, and that is not an accident of the seeds. The last claim is what a single run could
-# never have told you. In the plane, fine-tuning and LLRD are a little farther right than FTP, and lose elsewhere; the
-# linear probe is as high, and far to the left.
+# never have told you. In the plane, five methods (fine-tuning, LLRD, L2-SP, MARS-SP, LP-FT) are a little farther right
+# than FTP, and lose elsewhere; the linear probe is as high, and far to the left.
 #
 # ## A tenth of the labels
 #
@@ -247,7 +247,8 @@ claim("of 1,024 ways to swap the names only the true one gives so large a gap", 
 # ## Where this stops being true
 #
 # - **Under noise.** You saw it: where the pre-trained network is weak, a leash keeps it weak.
-# - **At home alone.** Fine-tuning, LLRD and L2-SP are a little better there. If you never leave home, take them.
+# - **At home alone.** Fine-tuning, LLRD, L2-SP, MARS-SP and LP-FT are a little better there. If you never
+#   leave home, take them.
 # - **Against TPGM** it is a draw here, within the noise. What FTP has over it is the price: lesson 07.
 # - **With other recipes.** Every method has the settings that validation at home chose, with the same number of tries.
 #   Another way to choose would move the points; the runs with a tenth of the labels were not tuned again.

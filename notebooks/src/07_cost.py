@@ -97,7 +97,7 @@ predict("07.passes", guess, options=options, sure=50)
 
 # %%
 def begin_run(method, **given):
-    return finetune(resolve("digits", method, {"steps": 100_000, **given}), watches=0, device="cpu")
+    return finetune(resolve("digits", method, {"steps": 100_000, "batch": 64, **given}), watches=0, device="cpu")
 
 
 ways = {"fine-tuning": begin_run("finetune"), "FTP": begin_run("ftp")}

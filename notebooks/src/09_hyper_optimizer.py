@@ -315,8 +315,8 @@ claim("the leash moves as before: Adam divides by the usual size of the slope", 
 
 # %% [markdown]
 # That is the practical difference. Eq. 7 moves the knob with plain SGD, and its `hyper_lr` has to be found anew for
-# every problem. FTP moves γ with Adam (Alg. 2), and its μ = 0.01 has a plain meaning everywhere: a hundredth of leash
-# per step.
+# every problem. FTP moves γ with Adam (Alg. 2), and its μ has a plain meaning everywhere: μ = 0.01 is a hundredth of
+# leash per step.
 #
 # (Beware of one letter: κ in Eq. 7 is the rate of the rate, `hyper_lr` in the kit. κ in Eq. 5 is the benefit of the
 # doubt of lesson 04. They have nothing to do with each other.)

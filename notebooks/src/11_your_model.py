@@ -32,6 +32,7 @@ from ftp.lab.lesson import BLUE, GREY, VERMILLION, app_link, band, begin, card, 
 from ftp.lab.predictions import calibration
 
 device = "cuda" if torch.cuda.is_available() else "cpu"
+torch.set_num_threads(1)  # layers as small as these are slower on two
 begin("11", seconds=20)
 
 # %% [markdown]

@@ -118,3 +118,13 @@ def test_an_address_with_an_endless_number_opens_all_the_same(bad: str) -> None:
     assert "seed" not in shown.query_params
     assert shown.query_params["name"] == "infinity pool"
     assert shown.query_params["other"] == "12345e6789012345"
+
+
+@pytest.mark.parametrize(("view", "field"), [("paper", "Search"), ("runs", "Find")])
+@pytest.mark.parametrize("words", ["nan", "inf"])
+def test_words_that_read_as_numbers_can_be_looked_for(view: str, field: str, words: str) -> None:
+    shown = opened(f"from app import page\npage._shown({view!r})()")
+    next(text for text in shown.text_input if text.label == field).set_value(words).run()
+    assert not shown.exception
+    assert not shown.error
+    assert shown.title[0].value == page.view(view).TITLE

@@ -118,6 +118,7 @@ def test_a_viewer_has_a_share_of_the_queue(still: Still) -> None:
     with pytest.raises(LabError) as error:
         still.submit(short(seed=3), "anna")
     assert str(error.value) == "you have 3 runs waiting or running, the most here; wait for one, or stop one"
+    assert len(still.store.runs()) == 3  # who is refused leaves nothing behind
     still.submit(short(seed=1), "anna")  # it is there already
     still.submit(short(seed=3), "ben")
     still.submit(short(seed=4), "cleo")
@@ -136,6 +137,34 @@ def test_in_a_class_only_who_started_a_run_stops_it(still: Still, monkeypatch: p
     still.stop(run, "anna")
     assert still.store.status(run) == "stopped"
     assert still.busy().waiting == 0
+
+
+def test_in_a_class_a_run_of_several_goes_on_for_the_others(still: Still, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FTP_APP_CLASS", "1")
+    run = still.submit(short(), "anna")
+    assert still.may_change(run, "anna")
+    still.submit(short(), "ben")
+    with pytest.raises(LabError) as error:
+        still.stop(run, "ben")
+    assert str(error.value) == "others watch this run too, so it goes on; it is no longer one of yours"
+    assert still.store.status(run) == "queued"
+    assert not still.may_change(run, "anna")
+    with pytest.raises(LabError) as error:
+        still.delete(run, "cleo")
+    assert str(error.value) == "this run is not yours alone, so it stays; its teacher can delete it"
+    still.stop(run, "anna")
+    assert still.store.status(run) == "stopped"
+
+
+def test_a_run_that_is_deleted_while_it_waits_is_not_trained(still: Still) -> None:
+    first, second = still.submit(short(), "anna"), still.submit(short(seed=1), "anna")
+    still.delete(first, "anna")
+    assert [task.run_id for task in still._tasks] == [second]
+    assert [run.run_id for run in still.store.runs()] == [second]
+    still.store.delete(second)
+    still.store.purge()
+    still._dispatch(still._tasks[0])  # another program has removed it for good
+    assert still._tasks == []
 
 
 def test_a_job_is_one_of_the_known_and_of_a_run(still: Still) -> None:

@@ -111,6 +111,34 @@ def test_a_what_if_that_no_layer_has_is_a_sentence():
     page.query_params["frozen"] = "stem.weigt"
     page.run()
     assert "did you mean stem.weight?" in page.error[0].value
+    assert sent(page)["run"]  # and the rest goes on
+    assert button(page, "Train")
+
+
+def test_what_is_refused_is_said_and_the_chart_stays(monkeypatch):
+    monkeypatch.setenv("FTP_APP_CLASS", "1")
+    page = open_view("live", batch="4096")
+    button(page, "Train").click().run()
+    assert [error.value[:14] for error in page.error] == ["batch is 4096;"]
+    assert sent(page)["run"]
+
+
+def test_a_what_if_can_be_left():
+    page = open_view("live", frozen="stem.weight", seed="11")
+    assert "frozen" in resolve("digits", "ftp", {"frozen": "stem.weight"}).options
+    button(page, "What-if: stem.weight frozen").click().run()
+    assert not page.error
+    assert "frozen" not in page.query_params
+    assert not any(b.label.startswith("What-if") for b in page.button)
+
+
+def test_a_run_of_this_machine_is_its_own_even_under_a_recorded_id():
+    recording = recorded(method="ftp", seed=0)[0]
+    assert sent(open_view("live"))["recorded"]
+    run = keep(recording.run_id)
+    page = open_view("live", run=run.run_id)
+    assert not sent(page)["recorded"]
+    assert any(t.value.startswith("Run: ") for t in page.text)
 
 
 def test_a_difference_in_words():

@@ -36,6 +36,17 @@ def test_a_link_chooses_the_methods_and_what_is_missing_can_be_trained():
     assert [run["evals"] for run in sent(page)["runs"]] == [[], []]
 
 
+def test_what_is_refused_is_said_beside_the_chart(monkeypatch):
+    monkeypatch.setenv("FTP_APP_CLASS", "1")
+    page = open_view("race", methods=["finetune", "bitfit", "adapter", "llrd", "ftp"], seed="0")
+    assert not page.error
+    page.number_input(key="seed").set_value(77).run()
+    next(b for b in page.button if b.label == "Train them").click().run()
+    assert [error.value.replace("\\", "")[:30] for error in page.error] == ["you have 3 runs waiting or run"]
+    page.run()
+    assert len(sent(page)["runs"]) == 3  # those that were taken are followed
+
+
 def test_the_table_is_the_papers():
     page = open_view("race", methods=["finetune", "ftp"])
     runs = [run for name in ("finetune", "ftp") for run in recorded(method=name)]
@@ -43,6 +54,7 @@ def test_the_table_is_the_papers():
     assert table.count("\n") == 3
     assert to_csv(rows(runs)).splitlines()[1].split(",")[2] == "10"  # ten seeds
     assert "| 10 |" in table
+    assert "| - | 10 |" not in table  # the seconds of a step are there
     page.radio(key="table_of").set_value(race.THIS).run()
     assert "| 1 |" in next(m.value for m in page.markdown if m.value.startswith("| Method"))
     assert len(page.get("download_button")) == 3

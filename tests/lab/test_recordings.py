@@ -140,3 +140,20 @@ def test_train_it_yourself_fills_your_own_store(tmp_path: Path, monkeypatch: pyt
     assert (run.settings.method, run.settings.seed, run.settings.steps, run.status) == ("linear_probe", 4, 2, "done")
     with Store() as store:
         assert [kept.run_id for kept in store.runs()] == [run.run_id]
+
+
+@pytest.mark.slow
+def test_what_a_reader_trains_takes_the_place_of_the_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FTP_STORE", str(tmp_path / "runs.db"))
+    monkeypatch.setattr(recordings, "_own", {})
+    tiny = Group("a very short run", ("linear_probe",), {"steps": 2, "batch": 8})
+    monkeypatch.setattr(lesson, "GROUPS", {"low_label": tiny})
+    monkeypatch.setattr(lesson, "SEEDS", [3, 4])
+    before = {method: recorded(method=method, group="low_label") for method in ("ftp", "linear_probe")}
+    lesson.retrain(("ftp", "linear_probe"), groups=("low_label",))
+    now = recorded(method="linear_probe", group="low_label")
+    assert [(run.settings.seed, run.settings.steps) for run in now] == [(3, 2), (4, 2)]
+    assert len(before["linear_probe"]) == 10
+    assert recorded(method="ftp", group="low_label") == before["ftp"]  # not trained, so still the recorded ones
+    with pytest.raises(LabError):
+        recordings.use([], "low_labels")

@@ -107,11 +107,13 @@ def test_a_claim_that_does_not_hold_stops_the_cell(capsys: pytest.CaptureFixture
 def test_begin_says_where_and_how_long(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(lesson, "_probe", lambda: 2 * lesson.PROBE_SECONDS)
     monkeypatch.setenv("FTP_SCALE", "quick")
-    begin("01", seconds=60, full_seconds=7200)
+    begin("01", seconds=60)
     assert capsys.readouterr().out.endswith("· scale quick · all cells together take about 2 min here\n")
     monkeypatch.setenv("FTP_SCALE", "full")
-    begin("01", seconds=60, full_seconds=7200)
-    assert capsys.readouterr().out.endswith("· scale full · all cells together take about 2.0 h on one GPU\n")
+    begin("01", seconds=60)
+    assert capsys.readouterr().out.endswith(
+        "about 2 min here; runs that you train instead of replaying are GPU-sized\n"
+    )
     monkeypatch.setenv("FTP_SCALE", "huge")
     with pytest.raises(LabError, match="FTP_SCALE is 'huge'"):
         begin("01", seconds=60)

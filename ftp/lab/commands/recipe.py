@@ -22,13 +22,15 @@ def main(options: Namespace) -> int:
     world = worlds.info(options.world).name
     if options.method:
         methods.method(options.method)
-    sheet = recipes.sheet(world).get(scale(), {})
+    sheet = recipes.tuned(world, scale())
     if not sheet:
         head = f"{world} has no tuned recipe at scale {scale()}, so runs use the settings of the world and the methods."
     elif options.method:
         head = _trials(sheet, options.method)
     else:
         head = _overview(sheet)
+    if sheet and scale() not in recipes.sheet(world):
+        head = f"Nothing was tuned at scale {scale()}, so these are the settings tuned at scale quick.\n\n{head}"
     put("\n\n".join(part for part in (head, _in_use(world, options.method) if options.method else "") if part))
     return 0
 

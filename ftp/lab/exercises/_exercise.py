@@ -114,7 +114,7 @@ def explain(exercise: Exercise, answer: Any, question: Question, problem: str) -
     # two mistakes at once agree with neither everywhere: then one that agrees here will do, if it is alone
     here = [mistake for mistake, replies in known if _equal(given[at], replies[at])]
     if same or len(here) == 1:
-        return f"{(same or here)[0].says}\n  {shown}"
+        return f"{'' if same else 'perhaps '}{(same or here)[0].says}\n  {shown}"
     return shown
 
 

@@ -43,6 +43,7 @@ def my_ratio(turns, forward, backward, project, other):
         case("1 turn, forward 1, backward 2, project 0.5, other 0", 1, 1.0, 2.0, 0.5, 0.0),
         case("3 turns, forward 1, backward 2, project 0.5, other 0", 3, 1.0, 2.0, 0.5, 0.0),
         case("2 turns, forward 1, backward 2, project 0.5, other 1", 2, 1.0, 2.0, 0.5, 1.0),
+        case("2 turns, forward 5, backward 8, project 1, other 4", 2, 5.0, 8.0, 1.0, 4.0),
     ),
     judge=equals(truth),
     mistakes=(
@@ -61,6 +62,10 @@ def my_ratio(turns, forward, backward, project, other):
         Mistake(
             "def my_ratio(t, f, b, p, o): return (o + f + b + p) / (o + (1 + t) * (f + b) + p)",
             "TPGM projects in every turn, and once more for good.",
+        ),
+        Mistake(
+            "def my_ratio(t, f, b, p, o): return (o + 3 * f + p) / (o + (1 + t) * (3 * f + p))",
+            "a backward pass need not cost twice a forward one; take `backward` as it is given.",
         ),
         Mistake(
             "def my_ratio(t, f, b, p, o): return 1 / (1 + t)",

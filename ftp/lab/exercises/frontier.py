@@ -37,7 +37,7 @@ def recorded_means() -> Tensor:
 
 
 def _question(text: str, rows: list[list[float]]) -> Question:
-    return Question(text, (torch.tensor(rows),))
+    return Question(text, (torch.tensor(rows, dtype=torch.float64),))
 
 
 EXERCISE = Exercise(

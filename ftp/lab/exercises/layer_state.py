@@ -44,6 +44,8 @@ def my_state(gamma, distance, boundary):
         case(0.001, 0.001, 0.6),
         case(0.004, 0.004, 0.0),
         case(0.3, 0.25, 0.0),
+        case(0.07, 0.07, 0.07),
+        case(0.3, 0.3, 0.15),
     ),
     judge=equals(truth),
     mistakes=(
@@ -62,6 +64,10 @@ def my_state(gamma, distance, boundary):
         Mistake(
             "def my_state(g, d, b): return 1 if b > 0.1 else 0 if g < 0.05 else 2",
             "ask for the length first: a leash of nearly 0 pulls most of all, and the layer is at home.",
+        ),
+        Mistake(
+            "def my_state(g, d, b): return 0 if g < 0.1 else 1 if b > 0.05 else 2",
+            "you have the two numbers the wrong way round: 0.05 is for the leash, 0.1 for the rows pulled back.",
         ),
         Mistake(
             "def my_state(g, d, b): return 0 if b <= 0.1 else 1",

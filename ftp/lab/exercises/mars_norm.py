@@ -21,6 +21,8 @@ def strongest(weight: Tensor) -> Tensor:
 def matrices() -> tuple[Question, ...]:
     """From a matrix that fits in the head to random ones."""
     small = [[[3.0, -4.0, 2.0], [1.0, 1.0, -1.0]], [[1.0, 1.0], [-2.0, -3.0]], [[-5.0]], [[0.0, 0.0]]]
+    # here the longest row has neither the largest weight nor, in the first, the largest Euclidean length
+    small += [[[1.0, 1.0, -1.0], [2.0, 0.0, 0.0]], [[3.0, -3.0], [4.0, 0.0]]]
     tensors = [torch.tensor(rows, dtype=torch.float64) for rows in small]
     random = torch.Generator().manual_seed(1)
     tensors += [torch.randn(*shape, generator=random, dtype=torch.float64) for shape in ((5, 7), (4, 9), (9, 4))]

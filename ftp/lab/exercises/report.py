@@ -48,8 +48,8 @@ def _fair(given: dict[str, Any]) -> str | None:
 
 
 def _honest(given: dict[str, Any]) -> str | None:
-    measured = [given["measured_on"]] if isinstance(given["measured_on"], str) else list(given["measured_on"])
-    if given["tuned_on"] in measured:
+    measured, tuned = (_listed(given[part]) for part in ("measured_on", "tuned_on"))
+    if set(tuned) & {*measured, "test"}:
         return (
             "you tuned on what you report, so the report flatters itself.\n  tune on data of their own, such as 'val'"
         )
@@ -59,6 +59,10 @@ def _honest(given: dict[str, Any]) -> str | None:
         if len(str(given[part]).split()) < 5:
             return f"{part!r} is too short to be a sentence.\n  give {NEEDED[part]}"
     return None
+
+
+def _listed(value: Any) -> list[str]:
+    return [str(entry) for entry in value] if isinstance(value, list | tuple | set) else [str(value)]
 
 
 def page(report: Any, rows: dict[str, dict[str, float]]) -> str:
@@ -113,6 +117,10 @@ EXERCISE = Exercise(
         Mistake(_changed('"tuned_on": "val", ', ""), "'tuned_on' is missing."),
         Mistake(
             _changed('"tuned_on": "val"', '"tuned_on": "ood"'),
+            "you tuned on what you report, so the report flatters itself.",
+        ),
+        Mistake(
+            _changed('"tuned_on": "val"', '"tuned_on": ["val", "id"]'),
             "you tuned on what you report, so the report flatters itself.",
         ),
         Mistake(_changed('"ftp": 3}', '"ftp": 30}'), "who may try more often wins more often."),

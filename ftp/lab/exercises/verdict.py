@@ -57,6 +57,8 @@ def my_verdict(ours, theirs, promise):
         Question("1 point more, promise 2", ([50.0, 60.0, 70.0, 80.0], [49.0, 59.0, 69.2, 79.0], 2.0)),
         Question("differences 3, -2.5, 0.5, -0.5", ([13.0, 7.5, 10.5, 9.5], [10.0, 10.0, 10.0, 10.0], 0.0)),
         Question("differences 2, -1, 0.5, 1.5", ([12.0, 9.0, 10.5, 11.5], [10.0, 10.0, 10.0, 10.0], 0.0)),
+        Question("differences 0.2, 1.2, 2.2, 3.2", ([10.2, 11.2, 12.2, 13.2], [10.0, 10.0, 10.0, 10.0], 0.0)),
+        Question("differences 0.8, 1.8, 2.8, 3.8", ([10.8, 11.8, 12.8, 13.8], [10.0, 10.0, 10.0, 10.0], 0.0)),
         Question("16 seeds that differ by 0.5 to 3.5", (WAVES, [0.0] * 16, 0.0)),
     ),
     judge=equals(truth),
@@ -80,6 +82,11 @@ def my_verdict(ours, theirs, promise):
             "def my_verdict(a, b, p):\n g = torch.tensor(a) - torch.tensor(b)\n"
             " m, e = g.mean(), g.std() / len(g) ** 0.5\n return 1 if m - e > p else -1 if m + e < p else 0",
             "one standard error is passed by chance in every third comparison; ask for three.",
+        ),
+        Mistake(
+            "def my_verdict(a, b, p):\n g = torch.tensor(a) - torch.tensor(b)\n"
+            " m, e = g.mean(), g.std() / len(g) ** 0.5\n return 1 if m - 2 * e > p else -1 if m + 2 * e < p else 0",
+            "two standard errors are passed by chance in about every twentieth comparison; ask for three.",
         ),
         Mistake(
             "def my_verdict(a, b, p):\n m = (torch.tensor(a) - torch.tensor(b)).mean()\n return 1 if m > p else -1",

@@ -57,6 +57,14 @@ def my_worst_x(weight):
             "you looked for the row with the largest sum; signs cancel there, so look for the largest sum of sizes.",
         ),
         Mistake(
+            "my_worst_x = lambda weight: weight[weight.norm(dim=1).argmax()].sign()",
+            "you looked for the row with the largest Euclidean length; the largest sum of sizes decides.",
+        ),
+        Mistake(
+            "my_worst_x = lambda weight: weight[weight.abs().amax(dim=1).argmax()].sign()",
+            "you looked for the row with the largest single weight; all weights of a row pull, so add up their sizes.",
+        ),
+        Mistake(
             "my_worst_x = lambda weight: weight[weight.abs().sum(dim=1).argmax()]",
             "you gave the longest row itself; an x with entries in [-1, 1] is wanted, so take its signs.",
         ),

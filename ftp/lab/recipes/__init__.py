@@ -25,11 +25,22 @@ def sheet(world: str) -> dict[str, Any]:
     return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
 
 
+def tuned(world: str, scale: str = "quick") -> dict[str, Any]:
+    """What was tuned at a scale; where nothing was, what was tuned at quick scale.
+
+    >>> tuned("digits", "full") == tuned("digits", "quick")
+    True
+    """
+    scales = sheet(world)
+    found: dict[str, Any] = scales.get(scale) or scales.get("quick", {})
+    return found
+
+
 def recipe(world: str, method: str, scale: str = "quick") -> dict[str, Value]:
     """The settings chosen for a method in a world.
 
     >>> recipe("digits", "no such method")
     {}
     """
-    found: dict[str, Value] = sheet(world).get(scale, {}).get("recipe", {}).get(method, {})
+    found: dict[str, Value] = tuned(world, scale).get("recipe", {}).get(method, {})
     return found

@@ -19,6 +19,7 @@ from ftp.lab.registry import unknown
 HOME = Path(__file__).resolve().parent
 SEEDS = range(10)
 POINT_DIGITS, DIGITS = 4, 6  # of the points, and of evaluations and results
+_own: dict[tuple[str, str], tuple[RunRecord, ...]] = {}  # what a reader has trained, by world and group
 
 
 @dataclass(frozen=True)
@@ -71,7 +72,9 @@ def recorded(
         raise LabError(unknown("world", world, known))
     if group not in groups(world):
         raise LabError(unknown("group", group, groups(world)))
-    runs = _read(_path(world, group))
+    own = _own.get((world, group), ())
+    mine = {run.settings.method for run in own}
+    runs = (*own, *(run for run in _read(_path(world, group)) if run.settings.method not in mine))
     methods = dict.fromkeys(run.settings.method for run in runs)
     if method is not None and method not in methods:
         raise LabError(unknown(f"the method of the recordings {group!r}", method, methods))
@@ -80,6 +83,16 @@ def recorded(
         raise LabError(f"seed is {seed!r}; the recordings {group!r} have the seeds {', '.join(map(str, seeds))}")
     asked = (run for run in runs if method in (None, run.settings.method) and seed in (None, run.settings.seed))
     return list(asked)
+
+
+def use(own: Sequence[RunRecord], group: str, world: str = "digits") -> None:
+    """Have `recorded` give these runs instead of the recorded ones of the same methods, until this process ends.
+
+    >>> use(recorded(group="gentle"), "gentle")  # as a reader does who has trained them
+    """
+    if group not in groups(world):
+        raise LabError(unknown("group", group, groups(world)))
+    _own[world, group] = tuple(own)
 
 
 def by_method(runs: Iterable[RunRecord]) -> dict[str, list[RunRecord]]:

@@ -103,6 +103,8 @@ def test_train_grows_the_lines_in_place_and_stop_and_reload_keep_them(
     page.keyboard.press("End")
     wait_for_points(page, kept)
     assert f"run={run}" in page.url
+    page.get_by_role("button", name="Go on").click()
+    wait_for_points(page, kept + 3)  # the chart follows again, after a replay too
 
 
 def test_a_share_link_reproduces_the_settings(visit: Callable[..., Page]) -> None:

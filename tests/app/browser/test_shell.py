@@ -28,13 +28,18 @@ def test_every_view_can_be_used_by_everybody(visit: Callable[..., Page], name: s
     page = visit(f"/{name}", dark=dark)
     settled(page)
     assert axe(page) == []
+    page.get_by_role("button", name="Copy as Python").click()
+    expect(page.locator("[data-testid=stPopoverBody] code")).to_be_visible()
+    assert axe(page) == []
 
 
 @pytest.mark.parametrize("name", app_page.names())
 def test_every_view_fits_a_phone(visit: Callable[..., Page], name: str) -> None:
     page = visit(f"/{name}", width=390, height=844)
     settled(page)
-    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    page.wait_for_timeout(1000)  # the view's own style comes with its component
+    for what in ("document.documentElement", "document.querySelector('[data-testid=stMain]')"):
+        assert page.evaluate(f"{what}.scrollWidth") <= 390
 
 
 def test_the_navigation_leads_to_the_views(visit: Callable[..., Page]) -> None:
