@@ -132,7 +132,7 @@ def plan(group: str, *, method: str | None = None, seed: int | None = None) -> l
     if group not in GROUPS:
         raise LabError(unknown("group", group, GROUPS))
     what = GROUPS[group]
-    chosen = what.methods or methods.names()
+    chosen = what.methods or methods.PAPER
     if method is not None and method not in chosen:
         raise LabError(unknown(f"the method of the recordings {group!r}", method, chosen))
     seeds = SEEDS if seed is None else [seed]

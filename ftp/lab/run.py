@@ -116,8 +116,17 @@ def model_of(record: RunRecord, store: Store, device: str = "cpu") -> Any:
 
     path = store.weights_path(record.run_id)
     if not path.exists():
-        raise LabError(f"run {record.run_id} is {record.status} and has no weights; run it to its end first")
+        raise LabError(no_weights(record))
     return trained_model(record.settings, read_weights(path), device)
+
+
+def no_weights(record: RunRecord) -> str:
+    """The sentence for a run whose weights are wanted and not there."""
+    run = record.run_id
+    if record.status == "done":  # the file was deleted, or the run came from another machine without it
+        purge = f"remove it with: ftp-lab runs purge {run}, then run it again"
+        return f"run {run} is done, but its weights are not here; {purge}"
+    return f"run {run} is {record.status} and has no weights; run it to its end first"
 
 
 def _more_corruptions(record: RunRecord, store: Store, kinds: list[str], device: str) -> RunRecord:

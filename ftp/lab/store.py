@@ -103,11 +103,13 @@ class Store:
         """Take a run that nobody works on for this process. Of several that ask at once, one gets True."""
         with self._writing() as db:
             now = self._clock()
-            _rows.row_of(db, run_id)
+            owner = _rows.row_of(db, run_id)["owner"] or ""
+            dead = owner if _is_gone(owner) else ""
             changed = db.execute(
                 "UPDATE runs SET status = 'running', owner = ?, heartbeat = ?, started = coalesce(started, ?), "
-                f"ended = NULL, error = '' WHERE run_id = ? AND deleted IS NULL AND (status IN {CLAIMABLE} OR {STALE})",
-                (_owner(), now, now, run_id, now, STALE_SECONDS),
+                f"ended = NULL, error = '' WHERE run_id = ? AND deleted IS NULL AND (status IN {CLAIMABLE} OR {STALE} "
+                "OR (status = 'running' AND owner = ?))",
+                (_owner(), now, now, run_id, now, STALE_SECONDS, dead),
             )
         if changed.rowcount:
             self._claimed.add(run_id)
@@ -251,11 +253,14 @@ class Store:
                 raise LabError(f"run {run_id} is running; stop it first, then delete it")
             _rows.update(db, run_id, **{column: value})
 
-    def purge(self, seconds: float = 0.0) -> list[str]:
-        """Remove for good, files included, what has been in the bin for so many seconds; returns the ids."""
+    def purge(self, seconds: float = 0.0, run_id: str | None = None) -> list[str]:
+        """Remove for good, files included, what has been in the bin for so many seconds; returns the ids.
+
+        With `run_id` only that run.
+        """
         with self._writing() as db:
             found = db.execute("SELECT run_id FROM runs WHERE deleted <= ?", (self._clock() - seconds,)).fetchall()
-            ids = [row["run_id"] for row in found]
+            ids = [row["run_id"] for row in found if run_id in (None, row["run_id"])]
             for run_id in ids:  # files first: after a crash in between, purging again does the rest
                 for path in self.weights_path(run_id).parent.glob(f"{run_id}.*"):
                     path.unlink(missing_ok=True)
@@ -286,6 +291,22 @@ class Store:
 
 def _owner() -> str:
     return f"{platform.node()}:{os.getpid()}:{_PROCESS}"
+
+
+def _is_gone(owner: str) -> bool:
+    """True if a process of this machine owned a run and is no more; of another machine nobody here can tell."""
+    host, pid, _ = (*owner.rsplit(":", 2), "", "")[:3]
+    if os.name != "posix" or host != platform.node() or not pid.isdigit():
+        return False
+    if int(pid) == os.getpid():  # the number was given again, to this process
+        return owner != _owner()
+    try:
+        os.kill(int(pid), 0)  # asks only
+    except ProcessLookupError:
+        return True
+    except OSError:
+        return False
+    return False
 
 
 def _untaken(row: sqlite3.Row) -> None:

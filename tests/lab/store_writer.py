@@ -35,6 +35,8 @@ def claim(path: str, go: str) -> None:
         while not Path(go).exists():
             time.sleep(0.001)
         print(store.claim(RUN), flush=True)
+        while Path(go).exists():  # a run whose process is gone can be claimed
+            time.sleep(0.001)
 
 
 def create(path: str, go: str) -> None:

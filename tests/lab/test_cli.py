@@ -79,7 +79,7 @@ SENTENCES = [
     (
         "runs burn zzzz",
         "runs is followed by 'burn zzzz'; it must be runs rename RUN NAME, or runs delete RUN, or runs undelete RUN, "
-        "or nothing",
+        "or runs purge RUN, or nothing",
     ),
     ("export zzzz --figure id_odd x.html", "figure is 'id_odd'; did you mean id_ood?"),
     (
@@ -248,7 +248,8 @@ def test_doctor(lab: Call, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert (said.code, lines[-1]) == (0, "All is well."), said
     assert f"store     {path}: not there yet; the first run makes it" in lines
     assert "a run     about 35 s: ftp-lab run digits --method ftp" in lines
-    assert "a table   about 16 min: ftp-lab table digits --seeds 5" in lines
+    minutes = round(len(methods.names()) * 5 * 35 / 2 / 60)
+    assert f"a table   about {minutes} min: ftp-lab table digits --seeds 5" in lines
     assert not path.exists()
     path.write_text("no database, and long enough to be taken for one" * 100)
     said = lab("doctor")

@@ -59,6 +59,9 @@ def test_names_and_the_bin(lab: Call, filled: Path) -> None:
     assert run in lab("runs", "--deleted").out
     assert lab("runs", "undelete", run).err == f"run {run} is out of the bin\n"
     assert run in lab("runs").out
+    assert lab("runs", "purge", run).err == f"run {run} and its files are gone for good\n"
+    assert lab("runs", "undelete", run).code == 2
+    assert run not in lab("runs").out
 
 
 def test_two_runs_with_the_same_first_letters(lab: Call, filled: Path) -> None:
@@ -80,5 +83,6 @@ def test_export(lab: Call, filled: Path, tmp_path: Path) -> None:
     )
     assert json.loads((tmp_path / "run.json").read_text())["run_id"] == run
     assert "plotly" in (tmp_path / "γ.html").read_text()
-    sentence = f"run {run} is done and has no weights; run it to its end first\n"
+    purge = f"remove it with: ftp-lab runs purge {run}, then run it again"
+    sentence = f"run {run} is done, but its weights are not here; {purge}\n"
     assert lab("export", run, "--weights", "w.safetensors") == (2, "", sentence)

@@ -24,7 +24,7 @@ SHAPES = [(3, 8, 8), (2, 3, 28, 28), (2, 3, 32, 32), (1, 1, 28, 28), (2, 3, 64, 
 
 
 def test_the_kinds_are_those_of_imagenet_c_in_its_order() -> None:
-    assert list(KINDS) == imagecorruptions.get_corruption_names("all")
+    assert list(KINDS)[:19] == imagecorruptions.get_corruption_names("all")
     assert len(EXACT) == 8
 
 
@@ -187,18 +187,23 @@ SHAPE = (
     "it must be (batch, channels, height, width) or (channels, height, width) with 1 or 3 channels: "
     "write images.movedim(-1, -3) if the channels come last"
 )
+ONE_OF = f"it must be one of the {len(KINDS)} in KINDS, such as"
 RANGE = "floats must be in [0, 1]: undo the normalisation, or write images / 255 or images.clamp(0, 1)"
 ERRORS: list[tuple[type[Exception], dict[str, Any], str]] = [
-    (ValueError, {"kind": "foggy"}, "kind is 'foggy'; it must be one of the 19 in KINDS, such as fog, frost"),
+    (
+        ValueError,
+        {"kind": "foggy"},
+        f"kind is 'foggy'; {ONE_OF} fog, frost",
+    ),
     (
         ValueError,
         {"kind": "gausian_noise"},
-        "kind is 'gausian_noise'; it must be one of the 19 in KINDS, such as gaussian_noise, gaussian_blur, shot_noise",
+        f"kind is 'gausian_noise'; {ONE_OF} gaussian_noise, gaussian_blur, shot_noise",
     ),
     (
         ValueError,
         {"kind": None},
-        "kind is None; it must be one of the 19 in KINDS, such as gaussian_noise, shot_noise, impulse_noise",
+        f"kind is None; {ONE_OF} gaussian_noise, shot_noise, impulse_noise",
     ),
     *((ValueError, {"severity": s}, f"severity is {s!r}; {SEVERITY}") for s in (0, 6, 2.5, True, "3", None)),
     (

@@ -91,11 +91,12 @@ def broken(run: RunRecord, after: int) -> RunRecord:
 
 def test_the_registry_found_every_module() -> None:
     files = {m.name for m in pkgutil.iter_modules(package.__path__) if not m.name.startswith("_")}
-    assert set(FIGURES) == WANTED == files
+    assert set(FIGURES) == files
+    assert files >= WANTED
     assert all(importlib.import_module(f"ftp.lab.figures.{name}").__doc__ for name in files)
 
 
-@pytest.mark.parametrize("name", sorted(WANTED))
+@pytest.mark.parametrize("name", sorted(FIGURES))
 def test_contract(name: str) -> None:
     chosen, data = FIGURES[name], data_for(name)
     assert chosen.title

@@ -82,7 +82,7 @@ def test_the_names_are_the_papers() -> None:
     assert names == {name: methods.method(name).title for name in names}
     assert names["finetune"] == "Vanilla FT"
     assert names["linear_probe"] == "Linear Prob."
-    assert set(names) == set(methods.names())
+    assert set(names) == set(methods.PAPER)
 
 
 def test_the_best_of_each_column_is_what_the_paper_prints_bold() -> None:

@@ -8,6 +8,7 @@ from ftp.lab.commands._parser import add_store
 from ftp.lab.commands._shared import check_target, load_run, put, stored, write
 from ftp.lab.progress import say
 from ftp.lab.record import LabError, RunRecord
+from ftp.lab.run import no_weights
 from ftp.lab.store import Store
 
 HELP = "a run as files: its record as JSON, its weights, its figures"
@@ -53,7 +54,7 @@ def main(options: Namespace) -> int:
 def _weights(record: RunRecord, store: Store, file: str) -> None:
     path = store.weights_path(record.run_id)
     if not path.exists():
-        raise LabError(f"run {record.run_id} is {record.status} and has no weights; run it to its end first")
+        raise LabError(no_weights(record))
     write(file, path.read_bytes())
     say(f"wrote {file}")
 

@@ -20,13 +20,14 @@ from ftp.lab.commands._shared import (
 from ftp.lab.progress import duration, say
 from ftp.lab.record import STATUSES, LabError, RunRecord, finite
 
-HELP = "the runs in the store, newest first; also: runs rename, delete, undelete"
+HELP = "the runs in the store, newest first; also: runs rename, delete, undelete, purge"
 EXAMPLE = "ftp-lab runs --method ftp --status done"
 FORMS = {"rename": "runs rename RUN NAME", "delete": "runs delete RUN", "undelete": "runs undelete RUN"}
+FORMS["purge"] = "runs purge RUN"
 
 
 def arguments(parser: ArgumentParser) -> None:
-    forms = "nothing, or: rename RUN NAME, delete RUN, undelete RUN"
+    forms = "nothing, or: rename RUN NAME, delete RUN, undelete RUN, purge RUN (removes it for good, files included)"
     parser.add_argument("words", metavar="WORD", nargs="*", help=forms)
     parser.add_argument("--world", metavar="W", help="only runs in this world")
     parser.add_argument("--method", metavar="M", help="only runs of this method")
@@ -71,13 +72,18 @@ def _found(options: Namespace) -> list[RunRecord]:
 
 
 def _change(options: Namespace) -> int:
-    """rename, delete, undelete."""
+    """rename, delete, undelete, purge."""
     what, *rest = options.words
     if what not in FORMS or len(rest) != (2 if what == "rename" else 1):
         forms = [FORMS[what]] if what in FORMS else FORMS.values()
         raise LabError(f"runs is followed by {' '.join(options.words)!r}; it must be {', or '.join(forms)}, or nothing")
     with stored(options.store) as store:
         run = find_run(store, rest[0], deleted=what == "undelete")
+        if what == "purge":
+            store.delete(run)
+            store.purge(run_id=run)
+            say(f"run {run} and its files are gone for good")
+            return 0
         if what == "rename":
             store.rename(run, rest[1])
             say(f"run {run} is now called {rest[1]!r}")

@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Generator, Tensor
 
-from ftp.lab.corruptions._filters import Blocks, across, down, gaussian, split
+from ftp.lab.corruptions._filters import gaussian
 from ftp.lab.corruptions._jpeg import COLOUR, LIGHT, TO_YCC, doubled, libjpeg, requantise
 from ftp.lab.corruptions._registry import corruption
 
@@ -64,31 +64,40 @@ def saturate(x: Tensor, factor: float, offset: float) -> Tensor:
 
 
 @lru_cache(maxsize=64)
-def box_blocks(size: int, small: int) -> Blocks:
-    """The matrix that shrinks a line of `size` pixels to `small` by means of boxes, as Pillow does.
+def boxes(size: int, small: int) -> tuple[Tensor, Tensor]:
+    """The first pixel of each box, and how many there are, where Pillow shrinks a line of `size` pixels to `small`.
 
     A pixel belongs to the box that holds its centre.
 
-    >>> box_blocks(5, 2)[0][2]
-    tensor([[0.3333, 0.3333, 0.3333, 0.0000, 0.0000],
-            [0.0000, 0.0000, 0.0000, 0.5000, 0.5000]])
+    >>> boxes(5, 2)
+    (tensor([0, 3]), tensor([3, 2]))
     """
     centre = (torch.arange(small, dtype=torch.float64)[:, None] + 0.5) * (size / small)
     offset = (torch.arange(size, dtype=torch.float64) + 0.5 - centre) * (small / size)
-    inside = ((offset > -0.5) & (offset <= 0.5)).float()
-    return split(inside / inside.sum(1, keepdim=True))
+    inside = ((offset > -0.5) & (offset <= 0.5)).int()
+    return inside.argmax(1), inside.sum(1)
 
 
-@lru_cache(maxsize=64)
-def repeat_blocks(small: int, size: int) -> Blocks:
-    """The matrix that enlarges a line of `small` pixels to `size` by repeating the nearest one.
+def add_up(x: Tensor, first: Tensor, count: Tensor) -> Tensor:
+    """The sum of the rows of each box, in whole numbers: copies of rows, which is far less work than a product.
 
-    >>> repeat_blocks(2, 3)[0][2]
-    tensor([[1., 0.],
-            [0., 1.],
-            [0., 1.]])
+    >>> add_up(torch.tensor([[[[1], [2], [4]]]], dtype=torch.uint8), *boxes(3, 2)).flatten()
+    tensor([3, 4], dtype=torch.int16)
     """
-    return split(torch.eye(small)[((torch.arange(size) + 0.5) * (small / size)).long()])
+    total = x.index_select(2, first).to(torch.int16)
+    for further in range(1, int(count.max())):
+        there = (further < count).to(x.dtype)[:, None]
+        total += x.index_select(2, first + (count - 1).clamp(max=further)) * there
+    return total
+
+
+def repeated(size: int, small: int, device: torch.device) -> Tensor:
+    """Which of `small` pixels each of `size` pixels shows: the nearest.
+
+    >>> repeated(3, 2, torch.device("cpu"))
+    tensor([0, 1, 1])
+    """
+    return (torch.arange(size, device=device) + 0.5).mul_(small / size).long()
 
 
 @corruption("pixelate", imagenet=[0.6, 0.5, 0.4, 0.3, 0.25], cifar=[0.95, 0.9, 0.85, 0.75, 0.65], eight_bit=True)
@@ -100,11 +109,14 @@ def pixelate(x: Tensor, scale: float) -> Tensor:
     """
     height, width = x.shape[-2:]
     low, narrow = max(1, int(height * scale)), max(1, int(width * scale))
-    small = across(down(x.float(), box_blocks(height, low)), box_blocks(width, narrow)).round_()
-    # repeating columns is fast as a product, repeating rows as a copy of bytes
-    wide = across(small, repeat_blocks(narrow, width)).to(torch.uint8)
-    rows = (torch.arange(height, device=x.device) + 0.5).mul_(low / height).long()
-    return wide.index_select(2, rows)
+    (top, tall), (left, wide) = (
+        [part.to(x.device) for part in boxes(*pair)] for pair in ((height, low), (width, narrow))
+    )
+    # rows lie together in memory, so columns are turned into rows and back
+    sums = add_up(add_up(x, top, tall).transpose(2, 3).contiguous(), left, wide)
+    small = (sums / (wide[:, None] * tall)).round_().to(torch.uint8)
+    rows = small.index_select(2, repeated(width, narrow, x.device)).transpose(2, 3).contiguous()
+    return rows.index_select(2, repeated(height, low, x.device))
 
 
 @corruption("jpeg_compression", imagenet=[25, 18, 15, 10, 7], cifar=[80, 65, 58, 50, 40], colour=True, eight_bit=True)

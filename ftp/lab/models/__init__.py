@@ -1,12 +1,15 @@
 """Models: small networks whose weights ship with the kit, and torchvision's by name for full scale."""
 
 import hashlib
-import os
 from collections.abc import Mapping
 from pathlib import Path
 
+from safetensors import SafetensorError
 from safetensors.torch import load_file, save
 from torch import Tensor, nn
+
+from ftp.lab._schema import write_atomic
+from ftp.lab.record import LabError
 
 HOME = Path(__file__).resolve().parent
 
@@ -14,17 +17,15 @@ HOME = Path(__file__).resolve().parent
 def write_weights(model: nn.Module, path: Path, note: Mapping[str, str] | None = None) -> None:
     """Parameters and buffers as one safetensors file, complete or not at all."""
     tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in model.state_dict().items()}
-    temporary = path.with_suffix(".tmp")
-    with temporary.open("wb") as file:
-        file.write(save(tensors, metadata=dict(note or {})))
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(path)
+    write_atomic(path, save(tensors, metadata=dict(note or {})))
 
 
 def read_weights(path: Path) -> dict[str, Tensor]:
     """The tensors of a safetensors file, by name."""
-    return load_file(path)
+    try:
+        return load_file(path)
+    except SafetensorError as error:
+        raise LabError(f"{path} is damaged ({error}); delete it, then train its run again") from None
 
 
 def sha256(path: Path) -> str:

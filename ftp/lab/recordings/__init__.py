@@ -24,7 +24,7 @@ _own: dict[tuple[str, str], tuple[RunRecord, ...]] = {}  # what a reader has tra
 
 @dataclass(frozen=True)
 class Group:
-    """What the runs of a group have in common; `methods` empty means all that the lab has.
+    """What the runs of a group have in common; `methods` empty means all of the paper's tables.
 
     points: the methods whose every seed keeps its points; of the others seed 0 does.
     """
