@@ -2,13 +2,14 @@
 
     .venv/bin/python data_scripts/margins_live.py
 
-Runs the code of lessons 04, 09 and 11, which train ten seeds each (about a minute), and reads from their variables by
-how much each claim holds. A margin is one number for each seed, positive where the claim holds.
+Runs the code of lessons 04, 05, 09 and 11, which train ten seeds each (about a minute), and reads from their variables
+by how much each claim holds. A margin is one number for each seed, positive where the claim holds.
 """
 
 import contextlib
 import io
 import json
+import math
 import os
 import statistics
 import tempfile
@@ -29,6 +30,19 @@ def against(values: torch.Tensor, factor: float, others: torch.Tensor, largest: 
     return [float(v / (factor * worst)) - 1 for v in values]
 
 
+def fall(losses: torch.Tensor) -> float:
+    """The last loss as a share of the first."""
+    return float(losses[-1] / losses[0])
+
+
+def tuned(n: Names) -> list[float]:
+    """For each seed: how much less two tuned methods differ than their seeds are spread."""
+    rows, runs = n["rows"], n["runs"]
+    spread = max(rows["ftp"]["spread"], rows["sgd"]["spread"])
+    ours, theirs = ([r["ood"] for r in runs[name] if r["lr"] == rows[name]["lr"]] for name in ("ftp", "sgd"))
+    return [float(spread - abs(a - b)) for a, b in zip(ours, theirs, strict=True)]
+
+
 # lesson: claim: the margin of each seed, from the names that the lesson leaves behind
 CLAIMS: dict[str, dict[str, Callable[[Names], list[float]]]] = {
     "04": {
@@ -41,6 +55,12 @@ CLAIMS: dict[str, dict[str, Callable[[Names], list[float]]]] = {
         "with κ = 0 the leash grows all the same, on noise alone": lambda n: against(
             n["late"]["κ = 0"][1], 2, n["nothing"]
         ),
+    },
+    "05": {
+        "all twelve bring the loss below a third in 40 steps": lambda n: [
+            1 / 3 - max(fall(n["walk"](mutant.optimizer, seed=seed)["loss"]) for mutant in n["MUTANTS"])
+            for seed in range(10)
+        ],
     },
     "09": {
         "for each of ten seeds the rate grows more than 200 times": lambda n: (
@@ -55,12 +75,16 @@ CLAIMS: dict[str, dict[str, Callable[[Names], list[float]]]] = {
         "with a random arrow the rate ends below half of the learned one": lambda n: [
             -m for m in against(n["rates"]["a random arrow"][99], 0.5, n["end"], largest=False)
         ],
+        "with a hyper_lr far too large, the loss ends above its start, for each of ten seeds": lambda n: [
+            math.log10(float(loss[loss.isfinite()].max() / loss[0])) for loss in n["wild"]
+        ],
     },
     "11": {
         "at lr = 0.3, each of ten seeds of SGD gets less than half of the shifted looks right": lambda n: (
             50 - n["ood"]["sgd"][2]
         ).tolist(),
         "and each of ten seeds of SGDP more than half": lambda n: (n["ood"]["ftp"][2] - 50).tolist(),
+        "with both rates tuned on val, the two differ by less than the spread of their seeds": lambda n: tuned(n),
     },
 }
 

@@ -18,22 +18,12 @@ import math
 
 import torch
 
+from ftp.lab import lesson
 from ftp.lab.exercises import check, explain_layer, hint, layer_state, solution  # noqa: F401
 from ftp.lab.figures import _data, _template
-from ftp.lab.lesson import (
-    BLUE,
-    GREEN,
-    VERMILLION,
-    app_link,
-    band,
-    begin,
-    card,
-    claim,
-    figure,
-    outcome,
-    predict,
-    retrain,
-)
+from ftp.lab.lesson import BLUE, GREEN, VERMILLION, app_link, band, begin, card, claim, figure, outcome, predict
+
+# %%
 from ftp.lab.record import RunRecord
 from ftp.lab.recordings import recorded
 from ftp.lab.recordings.controls import recorded_control
@@ -58,7 +48,7 @@ begin("08", seconds=9)
 # %%
 TRAIN = train_myself = False
 if TRAIN:
-    retrain(("ftp", "finetune", "mars_sp"), groups=("methods", "gentle", "kappa"))
+    lesson.retrain(("ftp", "finetune", "mars_sp"), groups=("methods", "gentle", "kappa"))
 runs = recorded("digits", "ftp")
 if train_myself:
     settings = resolve("digits", "ftp", {"seed": 10, "steps": 300, "batch": 64})  # as the recorded ones
