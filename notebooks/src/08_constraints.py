@@ -55,6 +55,8 @@ if train_myself:
     start, *points = finetune(settings, watches=0, evaluate_at_end=False)
     runs.append(RunRecord("0" * 16, settings, "done", start.layers, tuple(points)))
 made = "replayed, seed 10 live" if train_myself and not TRAIN else TRAIN
+
+# %%
 layers, kinds = runs[0].layers, [_data.kind_of(name) for name in runs[0].layers]
 seeds = [run.settings.seed for run in runs]
 gamma = torch.tensor([[point.gamma for point in run.points] for run in runs])  # (seeds, points, layers)
