@@ -147,7 +147,7 @@ def test_two_mistakes_at_once_get_the_nearest_sentence_and_none_gets_the_plain_o
     def whole_then_off(weight: torch.Tensor) -> Any:
         return weight.abs().sum() if weight.shape == (2, 3) else right(weight) + 1
 
-    assert check("mars_norm", whole_then_off).message.startswith("you took the norm of the whole tensor")
+    assert check("mars_norm", whole_then_off).message.startswith("perhaps you took the norm of the whole tensor")
     message = check("mars_norm", lambda weight: right(weight) + 0.5).message
     assert message == "W = [[3, -4, 2], [1, 1, -1]]: expected 9, yours gave 9.5"
 
