@@ -54,7 +54,7 @@ def begin(lesson: str, seconds: float) -> None:
     note(f"Lesson {lesson} · {device} · {_threads()} · scale {size} · {expected}")
     if "plotly_mimetype" in str(pio.renderers.default):
         pio.renderers.default = "plotly_mimetype"  # alone: with HTML, the first figure brings 5 MB of script
-    pio.renderers["plotly_mimetype"].config["scrollZoom"] = False  # the wheel is for the page, also over a 3-D figure
+    pio.renderers["plotly_mimetype"].config["scrollZoom"] = False  # else the wheel shrinks a 3-D figure to a dot
 
 
 def doctor() -> None:
