@@ -189,14 +189,14 @@ def worst_pair(
     noise = torch.empty_like(start).uniform_(-1, 1, generator=generator)
     pair = torch.stack([start, start + 0.1 * noise]).detach().requires_grad_()
     best = pair.detach().clone()
-    with torch.no_grad():
-        highest = ratio(function, *best)
     optimizer = torch.optim.Adam([pair], lr=lr, maximize=True)
+    value = ratio(function, pair[0], pair[1])
+    highest = value.detach()
     for _ in range(steps):
-        (pair.grad,) = torch.autograd.grad(ratio(function, pair[0], pair[1]).sum(), pair)
+        (pair.grad,) = torch.autograd.grad(value.sum(), pair)
         optimizer.step()
+        value = ratio(function, pair[0], pair[1])
         with torch.no_grad():
-            value = ratio(function, pair[0], pair[1])
             better = value > highest
             highest = torch.where(better, value, highest)
             best = torch.where(better.view(1, -1, *[1] * (start.dim() - 1)), pair, best)

@@ -101,6 +101,15 @@ def test_rendered_shifts_are_the_same_on_every_day() -> None:
     assert torch.equal(first.images, digits._split.__wrapped__("texture").images)
 
 
+@pytest.mark.parametrize("radius", [-2, -1, 0, 1, 3])
+def test_strokes_grow_and_shrink_by_a_square_window(radius: int) -> None:
+    shapes = torch.rand((3, 1, 16, 9), generator=torch.Generator().manual_seed(0))
+    side = 2 * abs(radius) + 1
+    sign = -1 if radius < 0 else 1
+    expected = sign * torch.nn.functional.max_pool2d(sign * shapes, side, 1, abs(radius))
+    assert torch.equal(glyphs.grow(shapes, radius), expected)
+
+
 @pytest.mark.parametrize("kind", glyphs.TEXTURES + glyphs.HELD_OUT_TEXTURES)
 def test_textures_are_patterns(kind: str) -> None:
     pattern = glyphs.texture(kind, 8, torch.Generator().manual_seed(0))

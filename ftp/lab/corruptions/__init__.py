@@ -42,7 +42,7 @@ KINDS: tuple[str, ...] = tuple(sorted(REGISTRY, key=[*_PUBLISHED, *REGISTRY].ind
 
 SMALL = 96  # pixels: below this side "auto" takes the parameters made for 32 pixels, from it on those for 224
 LEAST_SIDE = 8
-PIXELS = 4 * 224 * 224  # of one group of images on a CPU
+PIXELS, FEW = 4 * 224 * 224, 8  # of one group of images on a CPU
 
 
 def corrupt(
@@ -82,12 +82,20 @@ def corrupt(
     x = images.detach()[None] if images.dim() == 3 else images.detach()
     grey = x.shape[1] == 1 and chosen.colour
     out = torch.empty(x.shape, dtype=x.dtype, device=x.device)
-    # a CPU is twice as fast on groups that fit into its cache; other devices take the whole batch
-    group = max(1, PIXELS // x[0, 0].numel()) if x.device.type == "cpu" and len(x) else max(1, len(x))
+    group = _group(x[0, 0].numel()) if x.device.type == "cpu" and len(x) else max(1, len(x))
     for part, place in ((x[i : i + group], out[i : i + group]) for i in range(0, len(x), group)):
         own = _own(part.expand(-1, 3, -1, -1) if grey else part, chosen.eight_bit)
         _write(chosen.function(own, *numbers, **random), place, chosen.eight_bit)
     return out.view(images.shape)
+
+
+def _group(pixels: int) -> int:
+    """How many images a CPU takes at once: twice as fast if they fit into its cache, slower if they are too few.
+
+    >>> _group(32 * 32), _group(224 * 224), _group(1000 * 1000)
+    (196, 8, 1)
+    """
+    return max(1, PIXELS // pixels, min(FEW, 2 * PIXELS // pixels))
 
 
 def _own(x: Tensor, eight_bit: bool) -> Tensor:

@@ -31,12 +31,18 @@ def rims(levels: Tensor) -> Tensor:
     >>> rims(torch.tensor([0.0, 0.0, 200.0, 200.0]).expand(1, 1, 4, 4))[0, 0, 0]
     tensor([False,  True, False, False])
     """
-    right = correlate3(levels, [[-1, 0, 1], [-2, 0, 2], [-1, 0, 1]], "replicate")
-    down = correlate3(levels, [[-1, -2, -1], [0, 0, 0], [1, 2, 1]], "replicate")
-    wide = levels.shape[-1] + 2
+    height, width = levels.shape[-2:]
+    edge = F.pad(levels, (1, 1, 1, 1), mode="replicate")
     # with a margin of one pixel, a neighbour is a fixed step away; few pixels are steep: look at those only
-    right, down = F.pad(right, (1, 1, 1, 1)), F.pad(down, (1, 1, 1, 1))
-    slopes = (right.abs() + down.abs()).flatten()
+    right, down = levels.new_zeros(2, len(levels), 1, height + 2, width + 2)
+    rows = edge[..., :-2, :] + edge[..., 2:, :]
+    rows.add_(edge[..., 1:-1, :], alpha=2)
+    torch.sub(rows[..., 2:], rows[..., :-2], out=right[..., 1:-1, 1:-1])
+    columns = edge[..., :-2] + edge[..., 2:]
+    columns.add_(edge[..., 1:-1], alpha=2)
+    torch.sub(columns[..., 2:, :], columns[..., :-2, :], out=down[..., 1:-1, 1:-1])
+    wide = width + 2
+    slopes = right.abs().add_(down.abs()).flatten()
     here = (slopes > 150).nonzero().flatten()
     slope, right, down = (values.flatten().index_select(0, here) for values in (slopes, right, down))
     diagonal = wide + (right * down).sign().long()

@@ -67,9 +67,8 @@ def defocus_blur(x: Tensor, radius: float, smooth: float) -> Tensor:
     tall, wide = fast_size(max(32, len(down))), fast_size(max(32, len(right)))
     padded = x.new_zeros(*x.shape[:2], tall, wide)
     padded[..., : len(down), margin : margin + width] = x.index_select(2, down)
-    for column, source in enumerate(right.tolist()):
-        if not margin <= column < margin + width:
-            padded[..., column] = padded[..., margin + source]
+    for side in (slice(0, margin), slice(margin + width, len(right))):
+        padded[..., side] = padded.index_select(3, margin + right[side])
     spectrum = torch.fft.rfft2(padded).mul_(disk_spectrum(radius, smooth, tall, wide).to(x.device))
     blurred: Tensor = torch.fft.irfft2(spectrum, s=(tall, wide))
     return blurred[..., margin : margin + height, margin : margin + width]
@@ -120,26 +119,20 @@ def shuffle(
     [0, 1, 2, 3, 4, 5, 6, 7, 4]
     """
     total = count * height * width
-    small = torch.int32 if total < 2**31 else torch.int64
+    small = torch.int32 if 2 * total < 2**31 else torch.int64
     offset = torch.arange(-reach, reach, device=device, dtype=small)
     steps = (offset[:, None] * width + offset).flatten()
-    final = -(steps <= 0).to(small)  # -1 turns p into ~p, 0 leaves it
+    # p stands for what pixel p holds at the end, p + total for what it held at the start: there a chain ends
+    jump = steps + (steps <= 0).to(small) * total
     inner = (count, max(0, height - 2 * reach), max(0, width - 2 * reach))
     draw = torch.randint(len(steps), inner, generator=generator, device=device, dtype=small)
-    step = steps.index_select(0, draw.flatten()).view(inner)
-    here = torch.arange(total, device=device, dtype=small).view(count, height, width)
+    link = torch.arange(2 * total, device=device, dtype=small)
+    link[:total] += total
     region = (slice(None), slice(reach + 1, height - reach + 1), slice(reach + 1, width - reach + 1))
-    # a link p >= 0 goes on to what p holds at the end; ~p (negative) ends at what p held at the start
-    link = ~here
-    source = here[region] + step
-    link[region] = source ^ final.index_select(0, draw.flatten()).view(inner)
-    link = link.flatten()
-    open_ends = (link >= 0).nonzero().flatten()
-    while len(open_ends):
-        ahead = link[link[open_ends]]
-        link[open_ends] = ahead
-        open_ends = open_ends[ahead >= 0]
-    return link.bitwise_not_()
+    link[:total].view(count, height, width)[region] += jump.index_select(0, draw.flatten()).view(inner) - total
+    while int(link[:total].amin()) < total if total else False:
+        link[:total] = link.index_select(0, link[:total])
+    return link[:total].sub_(total)
 
 
 @corruption(
@@ -169,7 +162,8 @@ def zoom_blur(x: Tensor, stop: float, step: float) -> Tensor:
     """
     height, width = x.shape[-2:]
     count = math.ceil((stop - 1) / step)  # the length of NumPy's arange, rounding errors included
-    total = x.clone()
-    for k in range(count):
+    step = (1 + step) - 1  # also as arange computes it: the last bit decides how 32 pixels are rounded
+    total = x * 2  # the picture, and its zoom by 1
+    for k in range(1, count):
         multiply(x, zoom_blocks(height, 1 + k * step), zoom_blocks(width, 1 + k * step), add_to=total)
     return total.div_(count + 1)

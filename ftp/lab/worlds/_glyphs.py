@@ -5,6 +5,7 @@ textures, the pencil) is never used in pre-training: see HELD_OUT_FONTS and TEXT
 """
 
 import functools
+import importlib.util
 import math
 import string
 from pathlib import Path
@@ -12,6 +13,8 @@ from pathlib import Path
 import torch
 from torch import Generator, Tensor
 from torch.nn import functional as F
+
+from ftp.lab.record import LabError
 
 CHARACTERS = string.digits + string.ascii_uppercase + string.ascii_lowercase  # 62 classes
 FINE, SIDE = 64, 32  # pixels: shapes are bent at FINE and shown at SIDE
@@ -34,11 +37,13 @@ def atlas(fonts: tuple[str, ...], characters: str = CHARACTERS) -> Tensor:
     >>> atlas(("DejaVuSans",), "01").shape
     torch.Size([1, 2, 64, 64])
     """
-    import matplotlib
     import numpy as np
     from PIL import Image, ImageDraw, ImageFont
 
-    folder = Path(matplotlib.get_data_path()) / "fonts" / "ttf"
+    spec = importlib.util.find_spec("matplotlib")  # only its files are needed, and importing it takes its time
+    if spec is None or spec.origin is None:
+        raise LabError("the package matplotlib with its fonts is missing; install the kit again: make app")
+    folder = Path(spec.origin).parent / "mpl-data" / "fonts" / "ttf"
     sheets = torch.zeros(len(fonts), len(characters), FINE, FINE)
     for f, name in enumerate(fonts):
         font = ImageFont.truetype(str(folder / f"{name}.ttf"), 96)
@@ -88,10 +93,13 @@ def grow(shapes: Tensor, radius: int) -> Tensor:
     """Thicker strokes for radius > 0, thinner ones for radius < 0."""
     if radius == 0:
         return shapes
-    side = 2 * abs(radius) + 1
-    if radius > 0:
-        return F.max_pool2d(shapes, side, 1, abs(radius))
-    return -F.max_pool2d(-shapes, side, 1, abs(radius))
+    if radius < 0:
+        return -grow(-shapes, -radius)
+    for dim in (-1, -2):  # one direction after the other: the same values as a square window, ten times as fast
+        wide = F.pad(shapes, (radius, radius) if dim == -1 else (0, 0, radius, radius), value=-math.inf)
+        parts = [wide.narrow(dim, k, shapes.shape[dim]) for k in range(2 * radius + 1)]
+        shapes = functools.reduce(torch.maximum, parts)
+    return shapes
 
 
 def outline(shapes: Tensor, outer: int, inner: int) -> Tensor:
