@@ -1,4 +1,4 @@
-"""What the charts of the page fetch: JSON about runs, and the wheel's own copy of Plotly. No page is rerun for it."""
+"""What the charts of the page fetch: JSON about runs, and the kit's copy of Plotly. No page is rerun for it."""
 
 import functools
 import gzip
@@ -188,14 +188,12 @@ def warm() -> None:
 
 @functools.cache
 def _plotly() -> tuple[bytes, bytes]:
-    import plotly
-
-    data = (Path(plotly.__file__).parent / "package_data" / "plotly.min.js").read_bytes()
+    data = (Path(__file__).parent / "vendor" / "plotly-basic.min.js").read_bytes()
     return data, gzip.compress(data, 6)
 
 
 def plotly_js(request: Request) -> Response:
-    """Plotly from the installed package: no other machine is asked for it."""
+    """The part of Plotly that draws lines and points, a quarter of the whole: the first chart comes seconds earlier."""
     plain, small = _plotly()
     headers = {"cache-control": "public, max-age=86400", "vary": "accept-encoding"}
     if "gzip" in request.headers.get("accept-encoding", ""):

@@ -9,7 +9,7 @@ from app import parts
 from app.components.race import race
 from app.limits import viewer
 from app.supervisor import supervisor
-from ftp.lab import methods, recordings, table
+from ftp.lab import methods, recordings, table, worlds
 from ftp.lab.record import RunRecord, Settings, result_of
 from ftp.lab.run import identify
 from ftp.lab.settings import resolve
@@ -40,6 +40,7 @@ def render() -> None:
             race(runs, parts.dark())
             st.caption("The evaluations on the way stand on few images, the last one on all: points jump a little.")
             parts.answer(sentence(done, guess))
+            parts.data_table(paths(runs), "race", label="The points: table and download")
     params = {"methods": list(chosen), "seed": seed}
     parts.sharing("race", params, _python(chosen, seed), LESSON)
     _table(chosen, seed)
@@ -112,6 +113,16 @@ def sentence(done: Sequence[RunRecord], guess: str | None) -> str:
     scores = [f"{n}: ID {r['id']:.1f} %, OOD {r['ood_avg']:.1f} %" for n, r in results.items()]
     verdict = "You guessed it. " if guess == best else f"Not as you guessed ({guess}). "
     return f"{verdict}{best} keeps most. {'; '.join(scores)}."
+
+
+def paths(runs: Sequence[RunRecord]) -> parts.Rows:
+    """Where each method was at each evaluation, in percent."""
+    return [
+        {"method": _title(run.settings.method), "step": entry.step, "ID": entry.accuracy["id"]}
+        | {"OOD": sum(shifts := [entry.accuracy[name] for name in worlds.info(WORLD).shifts]) / len(shifts)}
+        for run in runs
+        for entry in run.evals
+    ]
 
 
 def _table(chosen: Sequence[str], seed: int) -> None:

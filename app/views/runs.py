@@ -19,7 +19,7 @@ TITLE = "Runs: all that was trained here"
 QUESTION = "What has been run, and how do two runs differ?"
 LESSON = "05_build_sgdp"
 ANY = "any"
-MOST, COMPARED = 100, 6
+MOST, COMPARED, BINNED = 100, 6, 20
 OVERLAYS = {
     "training": "training",
     "id_ood": "ID against OOD",
@@ -31,6 +31,7 @@ OVERLAYS = {
 def render() -> None:
     parts.heading(sys.modules[__name__])
     _undo()
+    chosen: list[RunRecord] = []
     text, method, status, kept = _filter()
     runs = _found(text, method, status, kept)
     if not runs:
@@ -46,7 +47,11 @@ def render() -> None:
         else:
             st.caption("Tick a run to replay, rename, export or delete it; tick several to compare them.")
         parts.data_table([_line(run) for run in runs], "runs", label="All numbers: table and download")
-    parts.sharing("runs", {"text": text, "of": method, "status": status, "recorded": kept}, PYTHON, LESSON)
+    _bin()
+    link = {"text": text, "of": method, "status": status, "recorded": kept, "runs": [run.run_id for run in chosen]}
+    if chosen:
+        link["picture"] = st.session_state.get("picture")
+    parts.sharing("runs", link, PYTHON, LESSON)
 
 
 PYTHON = """from ftp.lab.store import Store
@@ -107,19 +112,28 @@ def _best(runs: Sequence[RunRecord]) -> str:
 
 
 def _pick(runs: Sequence[RunRecord]) -> list[RunRecord]:
-    """A table whose rows can be chosen, with the mouse or the keyboard."""
+    """A table whose rows can be chosen, with the mouse or the keyboard; the address keeps which."""
     number = st.column_config.NumberColumn(format="%.1f")
+    ids = [run.run_id for run in runs]
+    # a tick belongs to a place in the table: other rows make another table, which begins with the same runs ticked
+    key = f"table {' '.join(ids)}"
+    if st.session_state.get("table", ("", []))[0] != key:
+        wanted = st.session_state.get("ticked", st.query_params.get_all("runs"))
+        st.session_state["table"] = key, [i for i, run_id in enumerate(ids) if run_id in wanted]
     event = st.dataframe(
         [_line(run) for run in runs],
         hide_index=True,
         on_select="rerun",
         selection_mode="multi-row",
-        key=f"table{st.session_state.get('deletions', '')}",
+        selection_default={"selection": {"rows": st.session_state["table"][1]}},
+        key=key,
         column_config={"ID": number, "OOD": number},
         height=min(38 * (len(runs) + 1), 300),
     )
-    picked = [runs[i] for i in event["selection"]["rows"] if i < len(runs)]
-    return [run for run in (parts.record_of(run.run_id) for run in picked) if run is not None]
+    ticked = [ids[i] for i in event["selection"]["rows"] if i < len(ids)]
+    st.session_state["ticked"] = ticked
+    parts.link("runs", ticked, [])
+    return [run for run in map(parts.record_of, ticked) if run is not None]
 
 
 def _one(run: RunRecord) -> None:
@@ -137,8 +151,6 @@ def _one(run: RunRecord) -> None:
         if mine:
             if st.button("Delete", key="delete") and parts.attempt(lambda: supervisor().delete(run.run_id, viewer())):
                 st.session_state["deleted"] = run.run_id
-                # a fresh table: the tick would stay in its place, on the run that moves up there
-                st.session_state["deletions"] = st.session_state.get("deletions", 0) + 1
                 st.rerun()
             with st.form("rename", border=False), st.container(horizontal=True, vertical_alignment="bottom"):
                 name = st.text_input("Name", run.name, max_chars=100)
@@ -179,6 +191,23 @@ def _undo() -> None:
             st.rerun()
 
 
+def _bin() -> None:
+    """What was deleted, also before a reload, until someone empties the bin on the command line."""
+    there = supervisor().store.runs(deleted=True, limit=BINNED)
+    there = [run for run in there if supervisor().may_change(run.run_id, viewer())]
+    if not there:
+        return
+    with st.expander(f"Bin ({len(there)})"):
+        for run in there:
+            with st.container(horizontal=True, vertical_alignment="center"):
+                st.text(f"{run.name or run.run_id}: {parts.described(run.settings)} ({run.status})")
+                if st.button("Put back", key=f"back {run.run_id}"):
+                    supervisor().store.undelete(run.run_id)
+                    st.session_state.pop("deleted", None)
+                    st.rerun()
+        st.caption("Runs stay here until `ftp-lab runs purge RUN`.")
+
+
 def _compare(runs: Sequence[RunRecord]) -> None:
     st.subheader("The chosen runs in one picture", anchor=False)
     if len(runs) > COMPARED:
@@ -188,7 +217,10 @@ def _compare(runs: Sequence[RunRecord]) -> None:
 
 def _overlay(runs: Sequence[RunRecord]) -> None:
     there = {name: label for name, label in OVERLAYS.items() if name in FIGURES and _fits(name, len(runs))}
-    name = st.radio("Picture", there, format_func=there.__getitem__, horizontal=True, key="picture")
+    names = list(there)
+    index = names.index(parts.linked("picture", names, names)[0])
+    name = st.radio("Picture", names, index, format_func=there.__getitem__, horizontal=True, key="picture")
+    parts.link("picture", [name], names[:1])
     try:
         fig = FIGURES[name].draw(list(runs), dark=parts.dark())
         lines = FIGURES[name].table(list(runs))

@@ -12,6 +12,7 @@ worker is gone too: no orphan keeps a core busy. It answers in lines of JSON: {"
 """
 
 import argparse
+import contextlib
 import json
 import os
 import sys
@@ -42,6 +43,7 @@ def main(argv: list[str] | None = None) -> int:
 
     torch.set_num_threads(1)  # two threads on a busy machine are slower than one
     say(status="ready")
+    warm(jobs)
     job = json.loads(jobs.get())
     try:
         with Store(asked.store) as store:
@@ -51,6 +53,21 @@ def main(argv: list[str] | None = None) -> int:
     over.set()  # from here on the exit code is that of the job, even if the parent closes the pipe now
     say(**answer)
     return 2 if "error" in answer else 0
+
+
+def warm(jobs: "SimpleQueue[bytes]") -> None:
+    """While nobody asks for anything, read and compute what the first run would wait seconds for."""
+    from ftp.lab import worlds
+    from ftp.lab.settings import resolve
+    from ftp.lab.train import finetune
+
+    for name in worlds.names():
+        if worlds.info(name).offline:
+            with contextlib.suppress(Exception):  # whoever asks for this world will be told
+                run = finetune(resolve(name, "ftp"), device="cpu", watches=0, evaluate_at_end=False)
+                for part in (run.advance, run.provenance):
+                    if jobs.empty():
+                        part()
 
 
 def listen(jobs: "SimpleQueue[bytes]", stop: threading.Event, over: threading.Event) -> None:

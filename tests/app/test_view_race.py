@@ -1,5 +1,6 @@
 """The Race view: recorded runs replay, missing ones are trained, the table can be taken along."""
 
+import pytest
 from app_views import bold, open_view, sent
 
 from app.supervisor import supervisor
@@ -57,4 +58,16 @@ def test_the_table_is_the_papers():
     assert "| - | 10 |" not in table  # the seconds of a step are there
     page.radio(key="table_of").set_value(race.THIS).run()
     assert "| 1 |" in next(m.value for m in page.markdown if m.value.startswith("| Method"))
-    assert len(page.get("download_button")) == 3
+    assert len(page.get("download_button")) == 4  # the points of the race, and the table in three forms
+
+
+def test_the_points_of_the_race_can_be_read():
+    run = recorded(method="ftp", seed=0)[0]
+    lines = race.paths([run])
+    assert [line["step"] for line in lines] == [entry.step for entry in run.evals]
+    assert lines[-1] == {
+        "method": "FTP",
+        "step": 300,
+        "ID": run.result["id"],
+        "OOD": pytest.approx(run.result["ood_avg"]),
+    }

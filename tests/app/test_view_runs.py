@@ -1,6 +1,7 @@
 """The Runs view: what is found, and what can be done with it."""
 
 import json
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from app_views import bold, keep, open_view
@@ -37,18 +38,40 @@ def test_finding_by_name_method_and_status():
 
 
 @pytest.fixture
-def one(monkeypatch):
-    """The view with its first run ticked: AppTest cannot tick the rows of a table."""
-    from streamlit.testing.v1 import AppTest
-
+def one():
+    """The view with one run ticked, by its address."""
     keep("00000000000000aa", name="mine")
-    script = (
-        "from app.views import runs\nfrom app.parts import record_of\n"
-        "runs._pick = lambda found: [r for r in [record_of('00000000000000aa')] if r]\n"
-        "from app.page import show\nshow('runs')"
-    )
-    monkeypatch.setattr(runs, "_pick", runs._pick)  # put back afterwards
-    return AppTest.from_string(script, default_timeout=300).run()
+    return open_view("runs", runs="00000000000000aa")
+
+
+def test_a_link_ticks_the_same_runs_and_shows_the_same_picture():
+    keep("00000000000000aa", name="mine")
+    kept = recorded(method="tpgm", seed=0)[0].run_id
+    page = open_view("runs", runs=["00000000000000aa", kept, "nonsense"], picture="training")
+    assert [s.value for s in page.subheader] == ["The chosen runs in one picture"]
+    assert page.radio(key="picture").value == "id_ood"  # training is a picture of one run
+    link = next(code.value for code in page.code if "/runs?" in code.value)
+    assert parse_qs(urlsplit(link).query)["runs"] == ["00000000000000aa", kept]
+    again = open_view("runs", runs=kept, picture="distance")
+    assert again.radio(key="picture").value == "distance"
+    assert "picture=distance" in next(code.value for code in again.code if "/runs?" in code.value)
+    assert any(t.value == "without a name: TPGM, seed 0, 300 steps (done)" for t in again.text)
+
+
+def test_ticks_stay_with_their_runs_when_others_arrive(one):
+    keep("00000000000000bb", method="tpgm", name="newer", created=2e9)
+    one.run()
+    assert list(shown(one)["id"])[:2] == ["00000000000000bb", "00000000000000aa"]
+    assert any(t.value == "mine: FTP, seed 0, 300 steps (done)" for t in one.text)
+
+
+def test_the_bin_is_there_after_a_reload(one):
+    one.button(key="delete").click().run()
+    fresh = open_view("runs")
+    assert [e.label for e in fresh.expander if e.label.startswith("Bin")] == ["Bin (1)"]
+    fresh.button(key="back 00000000000000aa").click().run()
+    assert [run.run_id for run in supervisor().store.runs()] == ["00000000000000aa"]
+    assert not any(e.label.startswith("Bin") for e in fresh.expander)
 
 
 def test_delete_can_be_undone(one):
