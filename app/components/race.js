@@ -1,5 +1,6 @@
 // Methods as points in the plane of ID and OOD accuracy: they move as they train, and leave a tail.
 const RACE_SECONDS = 8;
+const HELD = 0.25; // of the training: there the points wait for a guess
 const FRAME = 40;
 const ENDED = ["done", "stopped", "failed", "interrupted"];
 const SPEEDS = { "slow motion": 0.25, "1×": 1, "2×": 2 };
@@ -144,8 +145,8 @@ function build(root, data, send) {
 
   function start() {
     const ready = runners.every((r) => r.ended);
-    playing = ready && !matchMedia("(prefers-reduced-motion: reduce)").matches;
-    moment = playing ? 0 : 1;
+    playing = ready && !data.hold && !matchMedia("(prefers-reduced-motion: reduce)").matches;
+    moment = ready && data.hold ? HELD : playing ? 0 : 1;
     layOut();
     go();
   }
@@ -159,9 +160,11 @@ function build(root, data, send) {
   return {
     update: (next) => {
       const same = JSON.stringify(next.runs) === JSON.stringify(data.runs), before = data.runs.map((r) => r.id).join();
+      const guessed = data.hold && !next.hold;
       data = next;
       if (!Plotly) return;
-      if (same) layOut();
+      if (same && guessed && !playing) start();
+      else if (same) layOut();
       else {
         take();
         if (before === next.runs.map((r) => r.id).join()) layOut();

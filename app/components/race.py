@@ -20,9 +20,12 @@ _RACE = st.components.v2.component(
 )  # fmt: skip
 
 
-def race(records: Sequence[RunRecord], dark: bool) -> None:
-    """Show runs as moving points: finished ones replay, the others are followed while they train."""
-    data = {"runs": [runner(record, dark) for record in records], "look": look(dark)}
+def race(records: Sequence[RunRecord], dark: bool, hold: bool = False) -> None:
+    """Show runs as moving points: finished ones replay, the others are followed while they train.
+
+    hold: finished ones wait at an early point until someone presses Play.
+    """
+    data = {"runs": [runner(record, dark) for record in records], "look": look(dark), "hold": hold}
     _RACE(key="race", data=data, default={"ended": ""}, on_ended_change=lambda: None)
 
 

@@ -37,7 +37,7 @@ def render() -> None:
         if not runs:
             st.info("None of these is recorded with this seed; press Train them.")
         else:
-            race(runs, parts.dark())
+            race(runs, parts.dark(), hold=guess is None)
             st.caption("The evaluations on the way stand on few images, the last one on all: points jump a little.")
             parts.answer(sentence(done, guess))
             parts.data_table(paths(runs), "race", label="The points: table and download")
@@ -107,7 +107,7 @@ def sentence(done: Sequence[RunRecord], guess: str | None) -> str:
     if len(done) < 2:
         return "The answer comes when two of them are done."
     if guess is None:
-        return "Make your guess, and the answer stands here in words."
+        return "Make your guess, and the race runs to its end; the answer stands here in words."
     results = {_title(run.settings.method): run.result or result_of(run) for run in done}
     best = max(results, key=lambda name: results[name]["ood_avg"])
     scores = [f"{n}: ID {r['id']:.1f} %, OOD {r['ood_avg']:.1f} %" for n, r in results.items()]

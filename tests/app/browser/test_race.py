@@ -38,3 +38,14 @@ def test_the_table_can_be_taken_along(visit: Callable[..., Page]) -> None:
         with page.expect_download() as waiting:
             page.get_by_role("button", name=f"Download as {label}").click()
         assert waiting.value.path().read_text().startswith(begins)
+
+
+def test_the_race_waits_for_a_guess(visit: Callable[..., Page]) -> None:
+    page = visit("/race")
+    settled(page)
+    page.wait_for_selector(".ftp-race .plane .main-svg")
+    slider = page.get_by_role("slider", name="Share of the training")
+    expect(slider).to_have_value("25")
+    page.get_by_text("TPGM", exact=True).last.click()
+    expect(page.get_by_text("Not as you guessed (TPGM)")).to_be_visible()
+    expect(slider).to_have_value("100")
