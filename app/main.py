@@ -1,6 +1,5 @@
 """The server: `python -m app` runs it, and so does `streamlit run app/main.py`."""
 
-import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -18,8 +17,8 @@ from app.supervisor import close, supervisor
 @asynccontextmanager
 async def lifespan(_: st.App) -> AsyncIterator[None]:
     """Worker processes begin and end with the server."""
+    warm()
     supervisor().start()
-    threading.Thread(target=warm, daemon=True).start()
     try:
         yield
     finally:

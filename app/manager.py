@@ -21,7 +21,7 @@ from ftp.lab.store import Store
 
 POLITE, FIRM, HARD = 0.7, 2.0, 5.0  # seconds after a stop: the row says so, SIGTERM, SIGKILL
 TICK, LOOK, COLLECT = 0.2, 2.0, 60.0
-REST = 3.0  # after a job has begun, before the next spare worker is started: its import would slow the job's start
+REST = 4.0  # after the start, and after a job has begun, before a spare worker is started: its import would slow both
 TRIES = 2
 log = logging.getLogger("app")
 

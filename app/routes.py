@@ -2,6 +2,8 @@
 
 import functools
 import gzip
+import importlib
+import inspect
 import json
 import re
 from collections.abc import Callable
@@ -14,7 +16,7 @@ from starlette.routing import Route
 
 from app.supervisor import supervisor
 from ftp.lab.record import RUN_ID, LabError, RunRecord, event_dict, finite
-from ftp.lab.recordings import find
+from ftp.lab.recordings import find, recorded
 from ftp.lab.store import Store
 
 LAYER = re.compile(r"[A-Za-z0-9_.]{1,100}")
@@ -181,9 +183,12 @@ def class_wall(request: Request) -> dict[str, Any]:
 
 
 def warm() -> None:
-    """Read what the first viewer would wait for."""
+    """Read and import what the first viewer would wait for."""
     _plotly()
-    recording("")
+    for module in ("app.views.live", "pandas"):  # Streamlit imports pandas when a component gets its first data
+        importlib.import_module(module)
+    inspect.stack()  # Streamlit asks for it once, and Python then reads where all modules lie
+    recorded()
 
 
 @functools.cache

@@ -11,7 +11,7 @@ from typing import Any
 
 from app import queueing
 from app.limits import class_mode
-from app.manager import Manager
+from app.manager import REST, Manager
 from app.queueing import Busy, Place, Task
 from ftp.lab.record import RUN_ID, LabError, Settings
 from ftp.lab.run import identify
@@ -27,8 +27,8 @@ class Supervisor(Manager):
     """`start` keeps a worker warm, `submit` runs, `watch` them, `stop` them; `close` ends all."""
 
     def start(self) -> None:
-        """Go on with what an earlier server left in the queue, and keep one worker warm."""
-        self._warm_from = self.clock()
+        """Go on with what an earlier server left in the queue, and keep one worker warm: the first page comes first."""
+        self._warm_from = self.clock() + REST
         self._begin()
 
     def submit(self, settings: Settings, viewer: str = "") -> str:

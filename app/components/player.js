@@ -184,10 +184,14 @@ function build(root, data, send) {
   // the numbers come while Plotly is still on its way; what goes wrong is told when they are asked for again
   early.set(run, fetchJson(`/api/run/${run.id}/tail?since=-1${data.recorded ? "&recorded=1" : ""}`));
   early.get(run).catch(() => early.delete(run));
-  loadPlotly().then((Plotly) => {
+  // one picture with lines instead of an empty one first, if the numbers do not take long
+  const soon = Promise.race([early.get(run), new Promise((done) => setTimeout(done, 1000))]).catch(() => null);
+  Promise.all([loadPlotly(), soon]).then(async ([Plotly, there]) => {
     if (ends) return;
     charts = Object.fromEntries(["main", "accuracy", "small", "loss"].map((n) => [n, growing(Plotly, ui.places[n])]));
-    redraw();
+    if (there) await ask(run, true).catch(() => {}); // told when it is asked for again
+    if (ends) return;
+    if (!charts.main.begun) redraw();
     ui.places.main.on("plotly_click", (event) => {
       const name = run.layers[charts.main.lines[event.points[0].curveNumber]?.at];
       if (name) choose(name);

@@ -240,10 +240,11 @@ def _tables(record: RunRecord) -> None:
     figure = "constraint_growth" if record.points and _leashed(record) else "distance"
     layers, accuracies = kept(("tables", *now), lambda: _numbers(record, figure))
     for label, name, made in (("Layers", figure, layers), ("Accuracies", "accuracy", accuracies)):
-        with st.expander(f"{label}: table and download"):
+        # only an open one is filled: a table costs the browser more than the first chart can wait
+        with st.expander(f"{label}: table and download", key=f"numbers {label}", on_change="rerun") as box:
             if made is None:
                 st.text("There are no numbers yet.")
-            else:
+            elif box.open:
                 parts.prepared(made, f"{name}-{record.run_id}")
 
 

@@ -121,6 +121,8 @@ def from_form(data: Any) -> RunRecord:
     ftp.lab.record.LabError: this is no recorded run (format must be 'ftp-lab run 1'); write one with Store.export
     """
 
+    most = sys.float_info.max
+
     def need(ok: bool, what: str) -> None:
         if not ok:
             raise LabError(f"this is no recorded run ({what}); write one with Store.export")
@@ -135,9 +137,9 @@ def from_form(data: Any) -> RunRecord:
         return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**63
 
     def real(value: Any) -> bool:
-        return value is None or (
-            isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= sys.float_info.max
-        )
+        if type(value) is float:  # nearly all of them
+            return -most <= value <= most
+        return value is None or (isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= most)
 
     def percent(value: Any) -> bool:
         return value is None or (real(value) and 0 <= value <= 100)

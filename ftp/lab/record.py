@@ -258,5 +258,6 @@ def finite(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {key: finite(entry) for key, entry in value.items()}
     if isinstance(value, list | tuple):
-        return [finite(entry) for entry in value]
+        isfinite = math.isfinite  # most are floats in long lists: those without a call each
+        return [x if type(x) is float and isfinite(x) else finite(x) for x in value]
     return value
