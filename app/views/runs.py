@@ -38,7 +38,8 @@ def render() -> None:
         parts.answer("No run fits; train one in Live, or show the recorded ones.")
     else:
         done = sum(run.status == "done" for run in runs)
-        parts.answer(f"{len(runs)} runs, {done} of them done{_best(runs)}.")
+        count = f"{len(runs)} runs, {done} of them done" if len(runs) > 1 else f"1 run, {runs[0].status}"
+        parts.answer(f"{count}{_best(runs)}.")
         chosen = _pick(runs)
         if len(chosen) == 1:
             _one(chosen[0])
@@ -108,7 +109,8 @@ def _best(runs: Sequence[RunRecord]) -> str:
         return ""
     best = max(scored, key=lambda run: run.result["ood_avg"] if run.result else 0.0)
     assert best.result
-    return f"; {parts.described(best.settings)} has the highest OOD accuracy, {best.result['ood_avg']:.1f} %"
+    has = "has the highest OOD accuracy" if len(runs) > 1 else "has the OOD accuracy"
+    return f"; {parts.described(best.settings)} {has} {best.result['ood_avg']:.1f} %"
 
 
 def _pick(runs: Sequence[RunRecord]) -> list[RunRecord]:
