@@ -54,6 +54,7 @@ bench: $(READY)
 	@$(BIN)/python benchmarks/corruptions.py
 	@$(BIN)/python benchmarks/methods.py
 	@$(BIN)/python benchmarks/app_load.py
+	@$(BIN)/python benchmarks/app_first.py
 
 clean:
 	@rm -rf .venv build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

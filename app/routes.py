@@ -1,5 +1,6 @@
 """What the charts of the page fetch: JSON about runs, and the kit's copy of Plotly. No page is rerun for it."""
 
+import contextlib
 import functools
 import gzip
 import importlib
@@ -183,12 +184,13 @@ def class_wall(request: Request) -> dict[str, Any]:
 
 
 def warm() -> None:
-    """Read and import what the first viewer would wait for."""
-    _plotly()
-    for module in ("app.views.live", "pandas"):  # Streamlit imports pandas when a component gets its first data
-        importlib.import_module(module)
-    inspect.stack()  # Streamlit asks for it once, and Python then reads where all modules lie
-    recorded()
+    """Read and import what the first viewer would wait for; what is missing is told by the view that needs it."""
+    with contextlib.suppress(LabError, OSError, ImportError):
+        _plotly()
+        for module in ("app.views.live", "pandas"):  # Streamlit imports pandas when a component gets its first data
+            importlib.import_module(module)
+        inspect.stack()  # Streamlit asks for it once, and Python then reads where all modules lie
+        recorded()
 
 
 @functools.cache

@@ -236,15 +236,18 @@ class Projected(Optimizer):
         >>> optimizer.report()["weight"].distance, optimizer.report()["weight"].rows
         (0.0, 2)
         """
-        found = {}
+        names, sizes, values = [], [], []
         for name, param, state, group in self._leashed():
-            gamma = state["gamma_state"][GAMMA]
+            gamma, norms = state["gamma_state"][GAMMA], _sharded.whole(state["row_l1"])
             distance = mars_norm(_sharded.whole(param) - _sharded.whole(state["anchor"]), group["per_element"])
-            norms = _sharded.whole(state["row_l1"])
-            pulled = (norms > gamma).to(gamma.dtype).mean()
-            length, farthest, share = torch.stack([gamma, distance, pulled]).tolist()
-            found[name] = LayerReport(length, farthest, share, norms.numel())
-        return found
+            values += [gamma, distance, (norms > gamma).to(gamma.dtype).mean()]
+            names.append(name)
+            sizes.append(norms.numel())
+        if len({value.device for value in values}) > 1:
+            values = [value.cpu() for value in values]
+        rows = torch.stack(values).view(-1, 3).tolist() if values else []  # one read for all layers
+        found = zip(names, rows, sizes, strict=True)
+        return {name: LayerReport(gamma, far, share, size) for name, (gamma, far, share), size in found}
 
     @torch.no_grad()
     def reanchor(self) -> None:

@@ -83,6 +83,13 @@ def _damaged(world: str, kind: str, severity: int) -> list[tuple[Tensor, Tensor]
     return [(images.mul(255).round().to(torch.uint8), labels) for images, labels in batches]
 
 
+def prepare(world: str) -> None:
+    """Make and keep the corrupted test sets of a world, so that the first run need not."""
+    for kind in CORRUPTIONS:
+        for severity in SEVERITIES:
+            _damaged(world, kind, severity)
+
+
 class _Kept:
     """Corrupted batches out of memory; asked for in the order in which they were made."""
 

@@ -13,6 +13,7 @@ worker is gone too: no orphan keeps a core busy. It answers in lines of JSON: {"
 
 import argparse
 import contextlib
+import functools
 import json
 import os
 import sys
@@ -57,7 +58,7 @@ def main(argv: list[str] | None = None) -> int:
 
 def warm(jobs: "SimpleQueue[bytes]") -> None:
     """While nobody asks for anything, read and compute what the first run would wait seconds for."""
-    from ftp.lab import worlds
+    from ftp.lab import evaluate, worlds
     from ftp.lab.settings import resolve
     from ftp.lab.train import finetune
 
@@ -65,7 +66,7 @@ def warm(jobs: "SimpleQueue[bytes]") -> None:
         if worlds.info(name).offline:
             with contextlib.suppress(Exception):  # whoever asks for this world will be told
                 run = finetune(resolve(name, "ftp"), device="cpu", watches=0, evaluate_at_end=False)
-                for part in (run.advance, run.provenance):
+                for part in (run.advance, run.provenance, functools.partial(evaluate.prepare, name)):
                     if jobs.empty():
                         part()
 
