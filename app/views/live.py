@@ -1,6 +1,7 @@
 """Live: train, and watch every layer's leash grow."""
 
 import contextlib
+import functools
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -238,21 +239,25 @@ def _tables(record: RunRecord) -> None:
     """All who watch a run read the same numbers: they are made once for each new step."""
     now = record.run_id, len(record.points), len(record.evals)
     figure = "constraint_growth" if record.points and _leashed(record) else "distance"
-    layers, accuracies = kept(("tables", *now), lambda: _numbers(record, figure))
-    for label, name, made in (("Layers", figure, layers), ("Accuracies", "accuracy", accuracies)):
+    for label, name in {"Layers": figure, "Accuracies": "accuracy", "Loss": "loss"}.items():
         # only an open one is filled: a table costs the browser more than the first chart can wait
         with st.expander(f"{label}: table and download", key=f"numbers {label}", on_change="rerun") as box:
-            if made is None:
-                st.text("There are no numbers yet.")
-            elif box.open:
-                parts.prepared(made, f"{name}-{record.run_id}")
+            if box.open:
+                made = kept(("table", name, *now), functools.partial(_numbers, record, name))
+                if made is None:
+                    st.text("There are no numbers yet.")
+                else:
+                    parts.prepared(made, f"{name}-{record.run_id}")
 
 
-def _numbers(record: RunRecord, figure: str) -> tuple[Any, Any]:
-    """Both tables of a run, ready to be shown; None where there is no number yet."""
-    layers = accuracies = None
-    with contextlib.suppress(LabError):  # no step yet
-        layers = parts.prepare(FIGURES[figure].table(record), _at_the_end(record))
-    if record.evals:
-        accuracies = parts.prepare([{"step": entry.step, **entry.accuracy} for entry in record.evals])
-    return layers, accuracies
+def _numbers(record: RunRecord, name: str) -> Any:
+    """One table of a run, ready to be shown; None where there is no number yet."""
+    if name == "accuracy":
+        rows = [{"step": entry.step, **entry.accuracy} for entry in record.evals]
+    elif name == "loss":
+        rows = [{"step": point.step, "loss": point.loss, "learning rate": point.lr} for point in record.points]
+    else:
+        with contextlib.suppress(LabError):  # no step yet
+            return parts.prepare(FIGURES[name].table(record), _at_the_end(record))
+        return None
+    return parts.prepare(rows) if rows else None

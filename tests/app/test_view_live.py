@@ -150,18 +150,19 @@ def test_a_difference_in_words():
 def opened(page):
     """With its tables open; a closed one is empty, so that the first chart need not wait."""
     assert not page.table
-    for name in ("Layers", "Accuracies"):
+    for name in ("Layers", "Accuracies", "Loss"):
         page.session_state[f"numbers {name}"] = True
     return page.run()
 
 
 def test_every_number_is_in_a_table_and_a_file():
     page = opened(open_view("live"))
-    layers, accuracies = (t.value for t in page.table)
+    layers, accuracies, loss = (t.value for t in page.table)
     first = recorded(method="ftp", seed=0)[0]
     assert len(layers) == len(first.layers)
     assert len(accuracies) == len(first.evals)
-    assert len(page.get("download_button")) == 2
+    assert list(loss.columns) == ["step", "loss", "learning rate"]
+    assert len(page.get("download_button")) == 3
     json.dumps(sent(page))  # plain data
 
 
