@@ -315,19 +315,17 @@ def python_of(settings: Settings) -> str:
     """The lines that make the same run in a notebook; only what differs from the tuned settings is named.
 
     >>> print(python_of(resolve("digits", "ftp", {"seed": 3})))
-    from ftp.lab.settings import resolve
     from ftp.lab.train import finetune
     <BLANKLINE>
-    for event in finetune(resolve("digits", "ftp", {"seed": 3})):
+    for event in finetune("digits", "ftp", {"seed": 3}):
         print(event)
     """
     differs = {name: value for name, value in settings.as_dict().items() if name not in ("world", "method")}
     usual = resolve(settings.world, settings.method).as_dict()
     differs = {name: value for name, value in differs.items() if usual.get(name) != value}
     given = ", ".join(f'"{name}": {_literal(value)}' for name, value in differs.items())
-    call = f'resolve("{settings.world}", "{settings.method}"' + (f", {{{given}}})" if given else ")")
-    lines = ["from ftp.lab.settings import resolve", "from ftp.lab.train import finetune", ""]
-    return "\n".join([*lines, f"for event in finetune({call}):", "    print(event)"])
+    call = f'finetune("{settings.world}", "{settings.method}"' + (f", {{{given}}})" if given else ")")
+    return "\n".join(["from ftp.lab.train import finetune", "", f"for event in {call}:", "    print(event)"])
 
 
 def _literal(value: Value) -> str:

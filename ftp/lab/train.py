@@ -1,6 +1,6 @@
 """The engine: fine-tune one model by one method, and say at every step what happens.
 
-    for event in finetune(resolve("digits", "ftp")):
+    for event in finetune("digits", "ftp"):
         ...
 
 Nothing depends on what came before but the weights and the optimizer's state: the order of the data, augmentation
@@ -12,7 +12,7 @@ import copy
 import math
 import platform
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,7 @@ from ftp.lab import evaluate, worlds
 from ftp.lab.checkpoint import read_checkpoint, write_checkpoint
 from ftp.lab.methods import Task, method
 from ftp.lab.record import CORRUPTIONS, EvalEvent, Event, LabError, Settings, StartEvent, StepEvent, code_version
+from ftp.lab.settings import resolve
 
 POINTS, WATCHES, CHECKPOINTS = 150, 12, 6  # of each about so many in a run
 HELD_OUT = 10  # one in so many training images is kept for a method that needs its own validation batches
@@ -225,15 +226,17 @@ class FineTuning:
         }
 
 
-def finetune(settings: Settings, **how: Any) -> FineTuning:
-    """A run, ready to be iterated over; see `FineTuning` for what it takes.
+def finetune(
+    world: Settings | str = "digits", method: str = "ftp", settings: Mapping[str, Any] | None = None, **how: Any
+) -> FineTuning:
+    """A run, ready to be iterated over; see `FineTuning` for what it takes. `settings` are those that differ from the
+    tuned ones; what `resolve` made can stand in place of the first three.
 
-    >>> from ftp.lab.settings import resolve
-    >>> run = finetune(resolve("digits", "ftp", {"steps": 2, "batch": 8}), watches=0, evaluate_at_end=False)
+    >>> run = finetune("digits", "ftp", {"steps": 2, "batch": 8}, watches=0, evaluate_at_end=False)
     >>> [type(event).__name__ for event in run]
     ['StartEvent', 'StepEvent', 'StepEvent']
     """
-    return FineTuning(settings, **how)
+    return FineTuning(world if isinstance(world, Settings) else resolve(world, method, settings), **how)
 
 
 def trained_model(settings: Settings, weights: dict[str, Tensor], device: str = "cpu") -> nn.Module:

@@ -59,13 +59,12 @@ def main(argv: list[str] | None = None) -> int:
 def warm(jobs: "SimpleQueue[bytes]") -> None:
     """While nobody asks for anything, read and compute what the first run would wait seconds for."""
     from ftp.lab import evaluate, worlds
-    from ftp.lab.settings import resolve
     from ftp.lab.train import finetune
 
     for name in worlds.names():
         if worlds.info(name).offline:
             with contextlib.suppress(Exception):  # whoever asks for this world will be told
-                run = finetune(resolve(name, "ftp"), device="cpu", watches=0, evaluate_at_end=False)
+                run = finetune(name, device="cpu", watches=0, evaluate_at_end=False)
                 for part in (run.advance, run.provenance, functools.partial(evaluate.prepare, name)):
                     if jobs.empty():
                         part()

@@ -69,7 +69,7 @@ def test_a_link_brings_the_run_and_its_settings_back():
     assert not any("http://x" in m.value for m in page.markdown)
     code = [c.value for c in page.code]
     assert any(f"run={run.run_id}" in c and "steps=40" in c and "k=0.5" in c for c in code)
-    assert any('resolve("digits", "ftp")' in c for c in code)
+    assert any('finetune("digits", "ftp")' in c for c in code)
 
 
 @pytest.mark.parametrize("run", ["0123456789abcdef", "../../etc/passwd", "x"])
