@@ -16,7 +16,7 @@ from ftp.lab.settings import resolve
 
 TITLE = "Race: who keeps the task and the robustness?"
 QUESTION = "Which method ends at the top right?"
-LESSON = "05_build_sgdp"
+LESSON = "06_corrupt"
 WORLD = "digits"
 FIRST = ("finetune", "linear_probe", "l2_sp", "tpgm", "ftp")
 THIS, ALL = "this seed", "all seeds that there are"
@@ -41,7 +41,7 @@ def render() -> None:
             st.caption("The evaluations on the way stand on few images, the last one on all: points jump a little.")
             parts.answer(sentence(done, guess))
             parts.data_table(paths(runs), "race", label="The points: table and download")
-    params = {"methods": list(chosen), "seed": seed}
+    params = {"methods": list(chosen), "seed": seed, "table_of": st.session_state.get("table_of")}
     parts.sharing("race", params, _python(chosen, seed), LESSON)
     _table(chosen, seed)
 

@@ -17,7 +17,7 @@ from ftp.lab.record import STATUSES, LabError, RunRecord
 
 TITLE = "Runs: all that was trained here"
 QUESTION = "What has been run, and how do two runs differ?"
-LESSON = "05_build_sgdp"
+LESSON = "06_corrupt"
 ANY = "any"
 MOST, COMPARED, BINNED = 100, 6, 20
 OVERLAYS = {

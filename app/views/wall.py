@@ -14,7 +14,7 @@ from ftp.lab.table import title
 
 TITLE = "Class wall: everyone's runs"
 QUESTION = "What does the whole class find, run by run?"
-LESSON = "04_learning_the_leash"
+LESSON = "06_corrupt"
 MOST = 500
 PYTHON = """from ftp.lab.figures import draw
 from ftp.lab.store import Store
