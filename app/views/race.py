@@ -41,7 +41,7 @@ def render() -> None:
             st.caption("The evaluations on the way stand on few images, the last one on all: points jump a little.")
             parts.answer(sentence(done, guess))
             parts.data_table(paths(runs), "race", label="The points: table and download")
-    params = {"methods": list(chosen), "seed": seed, "table_of": st.session_state.get("table_of")}
+    params = {"methods": list(chosen), "seed": seed, "table_of": st.query_params.get("table_of")}
     parts.sharing("race", params, _python(chosen, seed), LESSON)
     _table(chosen, seed)
 
