@@ -320,12 +320,21 @@ def python_of(settings: Settings) -> str:
     for event in finetune("digits", "ftp", {"seed": 3}):
         print(event)
     """
+    call = f"finetune({arguments_of(settings)})"
+    return "\n".join(["from ftp.lab.train import finetune", "", f"for event in {call}:", "    print(event)"])
+
+
+def arguments_of(settings: Settings) -> str:
+    """World, method and what differs from the tuned settings, as they stand in a call.
+
+    >>> arguments_of(resolve("digits", "ftp", {"seed": 3}))
+    '"digits", "ftp", {"seed": 3}'
+    """
     differs = {name: value for name, value in settings.as_dict().items() if name not in ("world", "method")}
     usual = resolve(settings.world, settings.method).as_dict()
     differs = {name: value for name, value in differs.items() if usual.get(name) != value}
     given = ", ".join(f'"{name}": {_literal(value)}' for name, value in differs.items())
-    call = f'finetune("{settings.world}", "{settings.method}"' + (f", {{{given}}})" if given else ")")
-    return "\n".join(["from ftp.lab.train import finetune", "", f"for event in {call}:", "    print(event)"])
+    return f'"{settings.world}", "{settings.method}"' + (f", {{{given}}}" if given else "")
 
 
 def _literal(value: Value) -> str:

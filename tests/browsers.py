@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, ConsoleMessage, Page, expect, sync_playwright
+from playwright.sync_api import Browser, ConsoleMessage, Locator, Page, TimeoutError, expect, sync_playwright
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]
@@ -92,3 +92,16 @@ def axe(page: Page) -> list[str]:
     """The accessibility violations of the page as it is, one line each; none is what a test wants."""
     found = Axe().run(page).response["violations"]
     return [f"{v['id']}: {node['html'][:200]}" for v in found for node in v["nodes"]]
+
+
+def download(page: Page, button: Locator) -> str:
+    """The text of what a button gives to download. A click while the page is drawn anew is lost: then once more."""
+    for patience in (30_000, SLOW):
+        try:
+            with page.expect_download(timeout=patience) as waiting:
+                button.click()
+            return waiting.value.path().read_text(encoding="utf-8")
+        except TimeoutError:
+            if patience == SLOW:
+                raise
+    raise AssertionError

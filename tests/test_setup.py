@@ -193,7 +193,7 @@ def scope_of_lab() -> dict[str, object]:
     """The names of the lab's example, with a run that ends after its steps."""
     from ftp.lab.train import finetune
 
-    return {"short": lambda settings: finetune(settings, watches=0, evaluate_at_end=False, device="cpu")}
+    return {"short": lambda *run: finetune(*run, watches=0, evaluate_at_end=False, device="cpu")}
 
 
 def test_no_file_holds_a_path_of_this_machine() -> None:

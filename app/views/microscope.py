@@ -80,11 +80,11 @@ def table(trace: dict[str, Any]) -> list[dict[str, Any]]:
 def python_of(trace: dict[str, Any], step: int) -> str:
     """The same numbers in a notebook cell."""
     known = settings_from_dict(trace["settings"])
-    call = parts.python_of(known).split("finetune(", 1)[1].rsplit("):", 1)[0]
+    call = parts.arguments_of(known)
     return f"""from ftp.lab.microscope import trace
 from ftp.lab.settings import resolve
 
-seen = trace({call}, "{trace["layer"]}", steps=range(1, {step + 1}))
+seen = trace(resolve({call}), "{trace["layer"]}", steps=range(1, {step + 1}))
 for one in seen["steps"]:
     print(one["step"], one["slope"], one["gamma"], one["row"])"""
 

@@ -83,7 +83,7 @@ def answer(curves: list[WiseCurve]) -> str:
 
 def python_of(alpha: float, record: RunRecord | None) -> str:
     """The point at this alpha, computed in a notebook cell."""
-    settings = parts.python_of(record.settings).split("finetune(", 1)[1].rsplit("):", 1)[0] if record else ""
+    settings = f"resolve({parts.arguments_of(record.settings)})" if record else ""
     call = settings or 'resolve("digits", "finetune")'
     return f"""from ftp.lab.run import execute
 from ftp.lab.settings import resolve

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable
 
 import pytest
-from browsers import settled
+from browsers import download, settled
 from playwright.sync_api import Page, expect
 
 from ftp.lab.recordings.extras import extra
@@ -62,8 +62,6 @@ def test_download(visit: Callable[..., Page]) -> None:
     page = visit("/corruptions")
     settled(page)
     page.get_by_text("Table and download", exact=True).click()
-    with page.expect_download() as caught:
-        page.get_by_role("button", name="Download as CSV").click()
-    lines = caught.value.path().read_text().splitlines()
+    lines = download(page, page.get_by_role("button", name="Download as CSV")).splitlines()
     assert lines[0] == "method,kind,clean,severity 1,severity 2,severity 3,severity 4,severity 5"
     assert len(lines) == 1 + 11 * 19

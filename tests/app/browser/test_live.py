@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable
 
 import pytest
-from browsers import axe, settled
+from browsers import axe, download, settled
 from playwright.sync_api import Page, expect
 from servers import Server
 
@@ -123,9 +123,7 @@ def test_the_numbers_can_be_downloaded(visit: Callable[..., Page]) -> None:
     page = visit("/live")
     settled(page)
     page.get_by_text("Accuracies: table and download").click()
-    with page.expect_download() as waiting:
-        page.get_by_role("button", name="Download as CSV").last.click()
-    text = waiting.value.path().read_text()
+    text = download(page, page.get_by_role("button", name="Download as CSV").last)
     assert text.startswith("step,")
     assert len(text.splitlines()) == 1 + len(recorded(method="ftp", seed=0)[0].evals)
 

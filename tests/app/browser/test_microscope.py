@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable
 
 import pytest
-from browsers import settled
+from browsers import download, settled
 from playwright.sync_api import Page, expect
 
 pytestmark = pytest.mark.slow
@@ -54,7 +54,5 @@ def test_download(visit: Callable[..., Page]) -> None:
     page = visit("/microscope")
     settled(page)
     page.get_by_text("Table and download", exact=True).click()
-    with page.expect_download() as caught:
-        page.get_by_role("button", name="Download as CSV").click()
-    lines = caught.value.path().read_text().splitlines()
+    lines = download(page, page.get_by_role("button", name="Download as CSV")).splitlines()
     assert lines[0].startswith("step,lr,loss,slope (Eq. 4),annealed,m,v,gamma before")

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable
 
 import pytest
-from browsers import axe, settled
+from browsers import axe, download, settled
 from playwright.sync_api import Page, expect
 
 from ftp.lab.recordings import recorded
@@ -23,10 +23,8 @@ def test_a_run_is_found_and_replayed(visit: Callable[..., Page], dark: bool) -> 
     expect(page.get_by_role("heading", name="The chosen run")).to_be_visible()
     page.wait_for_selector("[data-testid=stPlotlyChart] .main-svg")
     assert axe(page) == []
-    with page.expect_download() as waiting:
-        page.get_by_role("button", name="Export as JSON").click()
     run = recorded(method="tpgm", seed=0)[0]
-    assert run.run_id in waiting.value.path().read_text()
+    assert run.run_id in download(page, page.get_by_role("button", name="Export as JSON"))
     page.get_by_role("button", name="Replay").click()
     page.wait_for_url(re.compile(f"/live.*run={run.run_id}"))
     expect(page.get_by_text("Recorded run: TPGM, seed 0, 300 steps")).to_be_visible()

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable
 
 import pytest
-from browsers import settled
+from browsers import download, settled
 from playwright.sync_api import Page, expect
 
 from ftp.lab.recordings.extras import extra
@@ -64,6 +64,6 @@ def test_download(visit: Callable[..., Page]) -> None:
     page = visit("/wise")
     settled(page)
     page.get_by_text("Table and download", exact=True).click()
-    with page.expect_download() as caught:
-        page.get_by_role("button", name="Download as CSV").click()
-    assert len(caught.value.path().read_text().splitlines()) == 1 + sum(len(c["alphas"]) for c in CURVES.values())
+    assert len(download(page, page.get_by_role("button", name="Download as CSV")).splitlines()) == 1 + sum(
+        len(c["alphas"]) for c in CURVES.values()
+    )
