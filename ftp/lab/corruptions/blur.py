@@ -130,7 +130,7 @@ def shuffle(
     link[:total] += total
     region = (slice(None), slice(reach + 1, height - reach + 1), slice(reach + 1, width - reach + 1))
     link[:total].view(count, height, width)[region] += jump.index_select(0, draw.flatten()).view(inner) - total
-    while int(link[:total].amin()) < total if total else False:
+    while total and int(link[:total].amin()) < total:
         link[:total] = link.index_select(0, link[:total])
     return link[:total].sub_(total)
 
