@@ -106,44 +106,47 @@ FORGOTTEN = ("typeset", "texture", "colour", "sketch")  # shifts on which the li
 # lesson: sentence: one number for each seed
 CLAIMS: dict[str, dict[str, Values]] = {
     "00": {
-        "with a new last layer alone, it reads 19 of 20 digits at home...": lambda: within(1.5, of(PROBE, ID), 95),
-        "... and 17 of 20 elsewhere: the knowledge is there": lambda: within(2, of(PROBE, OOD), 86),
-        "fine-tuning is better at home than the new last layer alone": lambda: above(3, apart(PLAIN, PROBE, ID)),
-        "and reads at least 15 points less elsewhere: it forgets": lambda: above(15, apart(PROBE, PLAIN, OOD)),
-        "elsewhere FTP reads at least 15 points more than fine-tuning": lambda: above(15, apart(FTP, PLAIN, OOD)),
+        "with a new last layer alone, it reads more than 19 of 20 digits at home...": lambda: above(95, of(PROBE, ID)),
+        "... and about 9 of 10 elsewhere: the knowledge is there": lambda: within(2, of(PROBE, OOD), 90),
+        "fine-tuning is better at home than the new last layer alone": lambda: above(2, apart(PLAIN, PROBE, ID)),
+        "and reads at least 6 points less elsewhere: it forgets": lambda: above(6, apart(PROBE, PLAIN, OOD)),
+        "elsewhere FTP reads at least 8 points more than fine-tuning": lambda: above(8, apart(FTP, PLAIN, OOD)),
         "at home it is within one point of fine-tuning": lambda: within(1, apart(FTP, PLAIN, ID)),
-        "at home it is at least 2 points better than the new last layer": lambda: above(2, apart(FTP, PROBE, ID)),
+        "at home it is more than a point better than the new last layer": lambda: above(1, apart(FTP, PROBE, ID)),
         "elsewhere it is within 2 points of the network that was left as it is": lambda: within(
             2, apart(FTP, PROBE, OOD)
         ),
-        "after 60 steps FTP already reads more elsewhere": lambda: apart(FTP, PLAIN, OOD, "cold_open"),
-        "the weights of fine-tuning have walked more than three times as far": lambda: [
-            a - 3 * b for a, b in zip(of(PLAIN, walked, "cold_open"), of(FTP, walked, "cold_open"), strict=True)
+        "after a fifth of a run FTP already reads more elsewhere": lambda: apart(FTP, PLAIN, OOD, "cold_open"),
+        "the weights of fine-tuning have walked more than twice as far": lambda: [
+            a - 2 * b for a, b in zip(of(PLAIN, walked, "cold_open"), of(FTP, walked, "cold_open"), strict=True)
         ],
-        "at half the learning rate, fine-tuning is as good at home": lambda: within(
+        "half the learning rate changes less than half a point at home": lambda: within(
             0.5, apart(PLAIN, PLAIN, ID, "gentle", "methods")
         ),
         "it forgets less...": lambda: above(5, apart(PLAIN, PLAIN, OOD, "gentle", "methods")),
-        "... and FTP still reads at least 5 points more": lambda: above(5, apart(FTP, PLAIN, OOD, "methods", "gentle")),
+        "... and FTP still reads at least a point more": lambda: above(1, apart(FTP, PLAIN, OOD, "methods", "gentle")),
     },
     "06": {
-        "under the thickest fog FTP reads at least 15 points more": lambda: above(15, apart(FTP, PLAIN, FOG)),
+        "under the thickest fog FTP reads at least 10 points more": lambda: above(10, apart(FTP, PLAIN, FOG)),
         "under the strongest light it reads more": lambda: apart(FTP, PLAIN, damaged("brightness", 5)),
-        "under the strongest noise fine-tuning reads at least 3 points more": lambda: above(
-            3, apart(PLAIN, FTP, NOISE)
+        "under the strongest noise fine-tuning reads at least 15 points more": lambda: above(
+            15, apart(PLAIN, FTP, NOISE)
         ),
-        "over all kinds and severities FTP reads at least 2 points more": lambda: above(2, apart(FTP, PLAIN, ALL)),
+        "over all kinds and severities the two are within 4 points: what fog gives, noise takes": lambda: within(
+            4, apart(FTP, PLAIN, ALL)
+        ),
         "against noise the pre-trained network is at least 5 points worse than fine-tuning": lambda: above(
             5, apart(PLAIN, PROBE, NOISE)
         ),
         "against fog it is at least 15 points better": lambda: above(15, apart(PROBE, PLAIN, FOG)),
+        "under noise FTP is at least 10 points behind it, too": lambda: above(10, apart(PROBE, FTP, NOISE)),
         "against each of the ten others FTP is surely better, at home or elsewhere": least_sure,
-        "elsewhere FTP and TPGM are within 1.5 points of each other": lambda: within(1.5, apart(FTP, "tpgm", OOD)),
+        "elsewhere FTP and TPGM are within 2 points of each other": lambda: within(2, apart(FTP, "tpgm", OOD)),
         "of 1,024 ways to swap the names only the true one gives so large a gap": lambda: apart(FTP, PLAIN, OOD),
         "with a tenth of the labels FTP is better than fine-tuning at home too": lambda: apart(FTP, PLAIN, ID, FEW),
-        "and reads at least 3 points more elsewhere": lambda: above(3, apart(FTP, PLAIN, OOD, FEW)),
-        "it is at least 2 points better than the new last layer at home": lambda: above(2, apart(FTP, PROBE, ID, FEW)),
-        "and better elsewhere": lambda: apart(FTP, PROBE, OOD, FEW),
+        "and elsewhere": lambda: apart(FTP, PLAIN, OOD, FEW),
+        "it is more than a point better than the new last layer at home": lambda: above(1, apart(FTP, PROBE, ID, FEW)),
+        "but the new last layer reads at least 2 points more elsewhere": lambda: above(2, apart(PROBE, FTP, OOD, FEW)),
     },
     "08": {
         "in each of the ten seeds the late half ends with leashes twice as long": lambda: halves(lambda vector: True),
@@ -151,7 +154,9 @@ CLAIMS: dict[str, dict[str, Values]] = {
         "in each seed, most early gains and biases are at home": lambda: above(
             0.5, at_home(lambda i, vector: i < EARLY and vector)
         ),
-        "and hardly any convolution is": lambda: within(0.2, at_home(lambda i, vector: not vector)),
+        "of the convolutions fewer than a third are, and none of the last six": lambda: within(
+            1 / 3, at_home(lambda i, vector: not vector)
+        ),
         "in each seed the bridge's leash is less than a third of its neighbour's": lambda: [
             end[BESIDE] / 3 - end[BRIDGE] for end in leashes()
         ],
@@ -162,7 +167,9 @@ CLAIMS: dict[str, dict[str, Values]] = {
         "but it goes with the length of the rows more closely, in each seed": lambda: minus(
             ranks("length"), ranks("depth")
         ),
-        "and for each weight, no growth with depth is left": lambda: [0.1 - value for value in ranks("per weight")],
+        "and for each weight, less than half of it is left, on average": lambda: minus(
+            [value / 2 for value in ranks("depth")], ranks("per weight")
+        ),
         "gains and biases: late leashes are more than twice as long for each weight, too, in each seed": lambda: halves(
             lambda vector: vector, per_weight=True
         ),
@@ -173,13 +180,16 @@ CLAIMS: dict[str, dict[str, Values]] = {
             0.5 - statistics.mean(end[name] / far[name] for name in far)
             for end, far in zip(leashes(), strayed(), strict=True)
         ],
-        "and within half a point": lambda: within(0.5, minus(control("frozen"), of(FTP, OOD))),
-        "shuffled leashes still beat fine-tuning by 10 points and more, in each seed": lambda: above(
-            10, minus(control("shuffled"), of(PLAIN, OOD))
+        "and within a point": lambda: within(1, minus(control("frozen"), of(FTP, OOD))),
+        "shuffled leashes still beat fine-tuning by 5 points and more": lambda: above(
+            5, minus(control("shuffled"), of(PLAIN, OOD))
         ),
-        "shuffling costs less than 2 points": lambda: above(-2, minus(control("shuffled"), of(FTP, OOD))),
-        "against fine-tuning at half its learning rate, most of FTP's gain is left after shuffling, too": lambda: minus(
-            minus(control("shuffled"), of(PLAIN, OOD, "gentle")), apart(FTP, PLAIN, OOD, "methods", "gentle"), 0.75
+        "but shuffling costs more than a point": lambda: above(1, minus(of(FTP, OOD), control("shuffled"))),
+        "FTP is more than a point better than fine-tuning at half its learning rate": lambda: above(
+            1, apart(FTP, PLAIN, OOD, "methods", "gentle")
+        ),
+        "shuffled leashes are within 2 points of that rival": lambda: within(
+            2, minus(control("shuffled"), of(PLAIN, OOD, "gentle"))
         ),
         "with κ = 0 leashes are longer, in each seed": lambda: minus(turned(length), of(FTP, length)),
         "that gains a little at home, on average": lambda: minus(turned(ID), of(FTP, ID)),
@@ -198,16 +208,14 @@ CLAIMS: dict[str, dict[str, Values]] = {
         "without a shift, FTP does not gain: the promise of 0 points is broken": lambda: apart(PLAIN, FTP, ID),
         "but the loss is small, less than a point on average": lambda: within(1, apart(FTP, PLAIN, ID)),
         "where the anchor is ahead of fine-tuning, FTP gains": lambda: min(
-            (apart(FTP, PLAIN, on(shift), "methods", "gentle") for shift in FORGOTTEN), key=sigmas
-        ),
-        "where it is behind, the promise of one point is broken": lambda: above(
-            -1, apart(PLAIN, FTP, on("optdigits"), "gentle", "methods")
+            (apart(FTP, PLAIN, on(shift)) for shift in FORGOTTEN), key=sigmas
         ),
         "with 30 steps FTP still helps under shift": lambda: apart(FTP, PLAIN, OOD, "few_steps"),
         "but by less than half as much as with 300": lambda: minus(
             [gap / 2 for gap in apart(FTP, PLAIN, OOD)], apart(FTP, PLAIN, OOD, "few_steps")
         ),
-        "without a shift, FTP is 2 points better in every seed": lambda: above(2, apart(FTP, PROBE, ID)),
+        "under shift, FTP is less than 2 points ahead of a linear probe": lambda: within(2, apart(FTP, PROBE, OOD)),
+        "without a shift, more than a point in every seed": lambda: above(1, apart(FTP, PROBE, ID)),
         "with a tiny learning rate, FTP and fine-tuning differ by less than half a point in each seed": lambda: within(
             0.5, apart(FTP, PLAIN, OOD, "tiny_lr")
         ),
@@ -224,7 +232,7 @@ CLAIMS: dict[str, dict[str, Values]] = {
         "on leashes of length 0, the drifting statistics alone cost something under shift": lambda: minus(
             of(PROBE, OOD), control("zero")
         ),
-        "here it is little: less than 2 points": lambda: above(-2, minus(control("zero"), of(PROBE, OOD))),
+        "here it is less than 4 points": lambda: above(-4, minus(control("zero"), of(PROBE, OOD))),
         "the choice of the rival's learning rate changes FTP's gain more than twofold": lambda: minus(
             apart(FTP, PLAIN, OOD), apart(FTP, PLAIN, OOD, "methods", "gentle"), 2
         ),
@@ -236,7 +244,7 @@ EXACT: dict[str, dict[str, str]] = {
     "06": {
         "at severity 5 the kit's contrast keeps a twentieth of the spread": "a formula",
         "and the mean of every channel stays where it was": "a formula",
-        "which of the two is better there, ten seeds cannot say": TEN,
+        "FTP is ahead of each of the ten others there, if only by a little": TEN,
     },
     "07": {"*": "passes, bytes and images are counted"},
     "08": {
@@ -250,8 +258,8 @@ EXACT: dict[str, dict[str, str]] = {
         "FTP does not beat itself, neither at home nor under shift": TEN,
         "after step 1 the body is where it was": "the first leash has no length",
         "and after step t no row is farther than t times μ": "the size of a step of Adam",
-        "under shift, ten seeds cannot tell FTP from a linear probe": TEN,
         "under shift, ten seeds show no gain": TEN,
+        "where it is behind, ten seeds show no gain": TEN,
     },
 }
 

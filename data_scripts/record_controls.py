@@ -27,19 +27,20 @@ Gammas = dict[str, float]
 HOW: dict[str, Any] = {"watches": 0, "kinds": (), "device": "cpu"}
 
 
-def sgd(seed: int, lr: float, gammas: Gammas) -> FineTuning:
-    """Plain SGD at this learning rate, on given leashes."""
+def sgd(seed: int, like: str, gammas: Gammas) -> FineTuning:
+    """Plain SGD at the learning rate of another method, on given leashes."""
+    lr = resolve("digits", like).lr
     return fixed_leash(resolve("digits", "finetune", {"seed": seed, "lr": lr}), gammas, **HOW)
 
 
 # frozen and shuffled take FTP's own learning rate; zero that of the linear probe, from which it differs only in that
 # the statistics of its norms follow the training images
 MAKE: dict[str, Callable[[int, Gammas], FineTuning]] = {
-    "frozen": lambda seed, gammas: sgd(seed, 0.05, gammas),
-    "shuffled": lambda seed, gammas: sgd(seed, 0.05, shuffled(gammas, seed)),
+    "frozen": lambda seed, gammas: sgd(seed, "ftp", gammas),
+    "shuffled": lambda seed, gammas: sgd(seed, "ftp", shuffled(gammas, seed)),
     "untrained_ftp": lambda seed, _: untrained(resolve("digits", "ftp", {"seed": seed}), **HOW),
     "untrained_finetune": lambda seed, _: untrained(resolve("digits", "finetune", {"seed": seed}), **HOW),
-    "zero": lambda seed, gammas: sgd(seed, 0.2, dict.fromkeys(gammas, 0.0)),
+    "zero": lambda seed, gammas: sgd(seed, "linear_probe", dict.fromkeys(gammas, 0.0)),
 }
 
 

@@ -20,10 +20,11 @@ from ftp.lab.figures._template import BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, VE
 from ftp.lab.predictions import calibration, note, outcome, predict
 from ftp.lab.record import LabError, RunRecord, Settings
 from ftp.lab.recordings import GROUPS, SEEDS, recorded, use
+from ftp.lab.settings import scale, sized
 
 __all__ = ["BLUE", "GREEN", "GREY", "ORANGE", "PURPLE", "SKY", "VERMILLION"]
 __all__ += ["app_link", "band", "begin", "calibration", "card", "claim", "doctor", "figure", "outcome"]
-__all__ += ["pictures", "plan", "predict", "retrain", "runs"]
+__all__ += ["pictures", "plan", "predict", "retrain", "runs", "sized"]
 
 FONT = "Helvetica, Arial, sans-serif"
 CARD = 26  # pixels below a figure for the card
@@ -32,11 +33,11 @@ APP = "http://127.0.0.1:8501"
 PROBE_SECONDS = 0.002  # what `_probe` takes on the machine on which the lessons were timed
 
 
-def begin(lesson: str, seconds: float) -> None:
+def begin(lesson: str, seconds: float, full: float | None = None) -> None:
     """The first line of a lesson: where it runs, at which scale, and how long that takes on this machine.
 
-    seconds: of the whole lesson on one ordinary core, with its recorded runs. At full scale the cells are the same, and
-    runs that a reader trains instead of replaying have GPU-sized settings.
+    seconds: of the whole lesson on one ordinary core, with its recorded runs. full: the same at full scale, where the
+    cells are the same and whatever is trained, live or instead of replaying, has GPU-sized settings.
 
     >>> begin("01", seconds=3)  # doctest: +ELLIPSIS
     Lesson 01 · ...
@@ -44,13 +45,12 @@ def begin(lesson: str, seconds: float) -> None:
     import plotly.io as pio
     import torch
 
-    from ftp.lab.settings import scale
-
     device = torch.cuda.get_device_name() if torch.cuda.is_available() else "CPU"
     size = scale()
-    expected = f"all cells together take about {_duration(seconds * _probe() / PROBE_SECONDS)} here"
+    needed = full if full and size == "full" else seconds
+    expected = f"all cells together take about {_duration(needed * _probe() / PROBE_SECONDS)} here"
     if size == "full":
-        expected += "; runs that you train instead of replaying are GPU-sized"
+        expected += ", less with a GPU; what is trained is GPU-sized"
     note(f"Lesson {lesson} · {device} · {_threads()} · scale {size} · {expected}")
     if "plotly_mimetype" in str(pio.renderers.default):
         pio.renderers.default = "plotly_mimetype"  # alone: with HTML, the first figure brings 5 MB of script
@@ -136,7 +136,10 @@ def plan(group: str, *, method: str | None = None, seed: int | None = None) -> l
     if method is not None and method not in chosen:
         raise LabError(unknown(f"the method of the recordings {group!r}", method, chosen))
     seeds = SEEDS if seed is None else [seed]
-    return grid([method] if method else chosen, seeds=seeds, over=what.over, given=what.given)
+    given = dict(what.given)
+    if "steps" in given:
+        given["steps"] = sized(given["steps"])
+    return grid([method] if method else chosen, seeds=seeds, over=what.over, given=given)
 
 
 def figure(title: str, x: str = "", y: str = "", *, height: int = 440, panels: Sequence[str] = ()) -> Any:

@@ -37,6 +37,16 @@ def scale() -> str:
     return value
 
 
+def sized(steps: int, world: str = "digits") -> int:
+    """Steps of a short run, as many as it has at quick scale: at full scale the same share of a whole run.
+
+    >>> sized(30) if scale() == "quick" else 30
+    30
+    """
+    defaults = worlds.info(world).defaults
+    return round(steps * int(defaults[scale()]["steps"]) / int(defaults["quick"]["steps"]))
+
+
 @dataclass(frozen=True)
 class Known:
     """A setting and where its value comes from, for forms and for `ftp-lab recipe`."""

@@ -21,8 +21,7 @@ import statistics
 import torch
 
 from ftp.lab import evaluate, lesson, worlds
-from ftp.lab.lesson import app_link, band, begin, card, claim, figure, outcome, predict, runs
-from ftp.lab.settings import resolve
+from ftp.lab.lesson import app_link, band, begin, card, claim, figure, outcome, predict, runs, sized
 from ftp.lab.train import finetune
 
 begin("00", seconds=36)
@@ -67,8 +66,8 @@ def mean(found, name):
     return statistics.mean(run.result[name] for run in found)
 
 
-claim("with a new last layer alone, it reads 19 of 20 digits at home...", abs(mean(probe, "id") - 95) < 1.5)
-claim("... and 17 of 20 elsewhere: the knowledge is there", abs(mean(probe, "ood_avg") - 86) < 2)
+claim("with a new last layer alone, it reads more than 19 of 20 digits at home...", mean(probe, "id") > 95)
+claim("... and about 9 of 10 elsewhere: the knowledge is there", abs(mean(probe, "ood_avg") - 90) < 2)
 
 # %% [markdown]
 # ## Predict: your bet
@@ -77,15 +76,15 @@ claim("... and 17 of 20 elsewhere: the knowledge is there", abs(mean(probe, "ood
 # elsewhere, on the five kinds of digits that it could read before? Choose one, and say how sure you are.
 
 # %%
-options = ("it gets better elsewhere too", "it stays about as it was", "it loses more than ten points")
+options = ("it gets better elsewhere too", "it stays about as it was", "it loses more than five points")
 guess = "it stays about as it was"
 predict("00.elsewhere", guess, options=options, sure=50)
 
 # %%
 lost = mean(probe, "ood_avg") - mean(plain, "ood_avg")
-outcome("00.elsewhere", options[2] if lost > 10 else options[0] if lost < -2 else options[1])
-claim("fine-tuning is better at home than the new last layer alone", mean(plain, "id") > mean(probe, "id") + 3)
-claim("and reads at least 15 points less elsewhere: it forgets", lost > 15)
+outcome("00.elsewhere", options[2] if lost > 5 else options[0] if lost < -2 else options[1])
+claim("fine-tuning is better at home than the new last layer alone", mean(plain, "id") > mean(probe, "id") + 2)
+claim("and reads at least 6 points less elsewhere: it forgets", lost > 6)
 
 # %% [markdown]
 # So what would you give up: the new task, or what the network could do before? FTP is a fine-tuning that ties every
@@ -110,9 +109,10 @@ fig = figure("Fine-tuning forgets, FTP keeps", "training step", "digits read (%)
 for panel, names in ((1, ("id",)), (2, SHIFTS)):
     for title, found, color in (("fine-tuning", plain, lesson.VERMILLION), ("FTP", leash, lesson.BLUE)):
         band(fig, *on_the_way(found, names), title, color, panel=panel)
+last = [event.step for event in plain[0].evals if not event.final][-1]
 for axis, name in (("", "id"), ("2", "ood_avg")):
     level = mean(probe, name)
-    fig.add_shape(type="line", x0=0, x1=275, y0=level, y1=level, xref=f"x{axis}", yref=f"y{axis}", line_dash="dash")
+    fig.add_shape(type="line", x0=0, x1=last, y0=level, y1=level, xref=f"x{axis}", yref=f"y{axis}", line_dash="dash")
 fig.update_yaxes(range=[0, 101])
 card(fig, seeds=range(10), live=TRAIN)
 
@@ -122,47 +122,48 @@ card(fig, seeds=range(10), live=TRAIN)
 
 # %%
 ahead = mean(leash, "ood_avg") - mean(plain, "ood_avg")
-claim("elsewhere FTP reads at least 15 points more than fine-tuning", ahead > 15)
+claim("elsewhere FTP reads at least 8 points more than fine-tuning", ahead > 8)
 claim("at home it is within one point of fine-tuning", abs(mean(leash, "id") - mean(plain, "id")) < 1)
-claim("at home it is at least 2 points better than the new last layer", mean(leash, "id") > mean(probe, "id") + 2)
+claim("at home it is more than a point better than the new last layer", mean(leash, "id") > mean(probe, "id") + 1)
 within = abs(mean(leash, "ood_avg") - mean(probe, "ood_avg"))
 claim("elsewhere it is within 2 points of the network that was left as it is", within < 2)
 
 # %% [markdown]
 # ## See it happen, live
 #
-# Recordings are easy to fake. So now your machine really trains: 60 steps of each, with two seeds. That is 240 steps in
-# all, and the longest wait of this lesson (the doctor has told you what a step takes). Watch two things: what is read
-# elsewhere, and how far the weights walk away from where they were. (Lesson 01 says how that distance is measured.)
-
+# Recordings are easy to fake. So now your machine really trains: a fifth of a run of each, with two seeds. With 60
+# steps that is 240 steps in all, and the longest wait of this lesson (the doctor has told you what a step takes). Watch
+# two things: what is read elsewhere, and how far the weights walk away from where they were. (Lesson 01 says how that
+# distance is measured.)
 
 # %%
+steps = sized(60)  # 60 at quick scale, more at full scale
+
+
 def train(method, seed):
-    """Train for 60 steps; returns how far the weights are at each step, and what is read at the end."""
-    run = finetune(
-        resolve("digits", method, {"steps": 60, "batch": 64, "seed": seed}), watches=0, evaluate_at_end=False
-    )
+    """Train for a fifth of a run; returns how far the weights are on the way, and what is read at the end."""
+    run = finetune("digits", method, {"steps": steps, "seed": seed}, watches=0, evaluate_at_end=False)
     start, *points = run
     convolutions = [place for place, name in enumerate(start.layers) if "conv" in name]
     far = [statistics.mean(point.distance[place] for place in convolutions) for point in points]
-    read = evaluate.watch(run.model, world, 60).accuracy
-    return far, statistics.mean(read[name] for name in SHIFTS)
+    read = evaluate.watch(run.model, world, steps).accuracy
+    return [point.step for point in points], far, statistics.mean(read[name] for name in SHIFTS)
 
 
 # %%
 live = {method: [train(method, seed) for seed in (0, 1)] for method in ("finetune", "ftp")}
-far = {method: list(zip(*(walk for walk, _ in found), strict=True)) for method, found in live.items()}
-read = {method: statistics.mean(value for _, value in found) for method, found in live.items()}
+far = {method: list(zip(*(walk for _, walk, _ in found), strict=True)) for method, found in live.items()}
+read = {method: statistics.mean(value for _, _, value in found) for method, found in live.items()}
 
 # %%
-claim("after 60 steps FTP already reads more elsewhere", read["ftp"] > read["finetune"])
+claim("after a fifth of a run FTP already reads more elsewhere", read["ftp"] > read["finetune"])
 ratio = min(far["finetune"][-1]) / max(far["ftp"][-1])
-claim("the weights of fine-tuning have walked more than three times as far", ratio > 3)
+claim("the weights of fine-tuning have walked more than twice as far", ratio > 2)
 
 # %%
 fig = figure("How far the weights are from where they began", "training step", "mean distance of a layer")
 for title, method, color in (("fine-tuning", "finetune", lesson.VERMILLION), ("FTP", "ftp", lesson.BLUE)):
-    band(fig, range(1, 61), far[method], title, color)
+    band(fig, live[method][0][0], far[method], title, color)
 card(fig, seeds=(0, 1))
 
 # %% [markdown]
@@ -172,14 +173,16 @@ card(fig, seeds=(0, 1))
 #
 # ## Negative control: is the learning rate to blame?
 #
-# Perhaps fine-tuning was just too hasty? Its learning rate was chosen by the accuracy at home, as is usual, and half of
-# it does as well there. So take half:
+# Perhaps fine-tuning was just too hasty? Its learning rate was chosen by the accuracy at home, as is usual. So take
+# half of it:
 
 # %%
 gentle = runs("gentle", train=TRAIN)
-claim("at half the learning rate, fine-tuning is as good at home", abs(mean(gentle, "id") - mean(plain, "id")) < 0.5)
+claim(
+    "half the learning rate changes less than half a point at home", abs(mean(gentle, "id") - mean(plain, "id")) < 0.5
+)
 claim("it forgets less...", mean(gentle, "ood_avg") > mean(plain, "ood_avg") + 5)
-claim("... and FTP still reads at least 5 points more", mean(leash, "ood_avg") > mean(gentle, "ood_avg") + 5)
+claim("... and FTP still reads at least a point more", mean(leash, "ood_avg") > mean(gentle, "ood_avg") + 1)
 
 # %%
 fig = figure("Ten seeds of each, at the end", "digits read at home (%)", "elsewhere (%)")
@@ -194,8 +197,9 @@ for title, found, color in (*shown, ("FTP", leash, lesson.BLUE)):
 card(fig, seeds=range(10), live=TRAIN)
 
 # %% [markdown]
-# A gentler hand helps, but nobody tells you beforehand how gentle: at home the two look the same. The leash is found
-# without looking elsewhere.
+# Yes, for the most part: a gentler hand keeps most of what was lost. But nobody tells you beforehand how gentle.
+# Whoever looks at home alone takes the hasty rate, which is a little better there. The leash is found without looking
+# elsewhere.
 #
 # ## Where this stops being true
 #

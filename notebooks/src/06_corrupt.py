@@ -1,8 +1,8 @@
 # %% [markdown]
 # # 06 · Fine-tune and corrupt
 #
-# **The claim of this lesson:** of eleven ways to fine-tune, none is better than FTP both at home and elsewhere; under
-# damaged pictures it keeps more than plain fine-tuning on the whole, but not under every kind of damage (Fig. 6).
+# **The claim of this lesson:** of eleven ways to fine-tune, none is better than FTP both at home and elsewhere; of
+# damaged pictures it reads far more than plain fine-tuning under fog, and far less under noise (Fig. 6).
 #
 # - **You will be able to** damage pictures by a formula, read severity curves and a frontier with their noise, and say
 #   where FTP helps, where it does not, and how sure that is.
@@ -122,11 +122,11 @@ fig.update_xaxes(dtick=1)
 card(fig, seeds=range(10), live=TRAIN)
 
 # %%
-claim("under the thickest fog FTP reads at least 15 points more", mean(gaps("fog", 5)) > 15)
+claim("under the thickest fog FTP reads at least 10 points more", mean(gaps("fog", 5)) > 10)
 claim("under the strongest light it reads more", mean(gaps("brightness", 5)) > 0)
-claim("under the strongest noise fine-tuning reads at least 3 points more", mean(gaps("gaussian_noise", 5)) < -3)
+claim("under the strongest noise fine-tuning reads at least 15 points more", mean(gaps("gaussian_noise", 5)) < -15)
 overall = mean(paired("ftp", "finetune", lambda result: result["corruption_avg"]))
-claim("over all kinds and severities FTP reads at least 2 points more", overall > 2)
+claim("over all kinds and severities the two are within 4 points: what fog gives, noise takes", abs(overall) < 4)
 
 # %% [markdown]
 # **Explain.** FTP keeps what the pre-trained network could do. So ask that network: train nothing but a new last layer
@@ -137,10 +137,16 @@ weak = paired("finetune", "linear_probe", lambda result: result["corruptions"]["
 claim("against noise the pre-trained network is at least 5 points worse than fine-tuning", mean(weak) > 5)
 strong = paired("linear_probe", "finetune", lambda result: result["corruptions"]["fog"][4])
 claim("against fog it is at least 15 points better", mean(strong) > 15)
+behind = paired("linear_probe", "ftp", lambda result: result["corruptions"]["gaussian_noise"][4])
+claim("under noise FTP is at least 10 points behind it, too", mean(behind) > 10)
 
 # %% [markdown]
 # A leash keeps weaknesses as well as strengths: FTP stays near the pre-trained network, where that is good and where it
-# is not. Here are all eleven methods, the mean over the four kinds (the paper's Fig. 6 has one such picture for each):
+# is not. But noise is more than a weakness kept: there FTP reads less than the network that was left as it is *and*
+# less than fine-tuning. The short way that it goes costs some of what the old weights had, and does not lead to what
+# fine-tuning finds. A leash bounds how far the weights go, not what is lost on the way.
+#
+# Here are all eleven methods, the mean over the four kinds (the paper's Fig. 6 has one such picture for each):
 
 # %%
 card(figures.draw("severity_curves", found), seeds=range(10), live=TRAIN)
@@ -193,13 +199,15 @@ surely = {name: max(sigmas("ftp", name, "id"), sigmas("ftp", name, "ood_avg")) f
 # %%
 claim("against each of the ten others FTP is surely better, at home or elsewhere", min(surely.values()) > 3)
 close = mean(paired("ftp", "tpgm", lambda result: result["ood_avg"]))
-claim("elsewhere FTP and TPGM are within 1.5 points of each other", abs(close) < 1.5)
-claim("which of the two is better there, ten seeds cannot say", abs(sigmas("ftp", "tpgm", "ood_avg")) < 3)
+claim("elsewhere FTP and TPGM are within 2 points of each other", abs(close) < 2)
+least = min(sigmas("ftp", name, "ood_avg") for name in others)
+claim("FTP is ahead of each of the ten others there, if only by a little", least > 3)
 
 # %% [markdown]
 # So no other method beats FTP, and that is not an accident of the seeds. The last claim is what a single run could
-# never have told you. In the plane, five methods (fine-tuning, LLRD, L2-SP, MARS-SP, LP-FT) are a little farther right
-# than FTP, and lose elsewhere; the linear probe is as high, and far to the left.
+# never have told you: the nearest rivals are less than a point away. In the plane, three methods (fine-tuning, L2-SP,
+# MARS-SP) are a little farther right than FTP, and lose elsewhere; the linear probe is nearly as high, and far to the
+# left. (MARS-SP lies exactly on fine-tuning: validation chose a leash so long that it never pulls.)
 #
 # ## A tenth of the labels
 #
@@ -222,13 +230,14 @@ def ahead(other, name):
 claim("with a tenth of the labels FTP is better than fine-tuning at home too", ahead(plain, "id") > 0)
 
 # %%
-claim("and reads at least 3 points more elsewhere", ahead(plain, "ood_avg") > 3)
-claim("it is at least 2 points better than the new last layer at home", ahead(probe, "id") > 2)
-claim("and better elsewhere", ahead(probe, "ood_avg") > 0)
+claim("and elsewhere", ahead(plain, "ood_avg") > 0)
+claim("it is more than a point better than the new last layer at home", ahead(probe, "id") > 1)
+claim("but the new last layer reads at least 2 points more elsewhere", ahead(probe, "ood_avg") < -2)
 
 # %% [markdown]
-# When labels are few, what the network knew before is worth more, and the leash keeps more of it: here FTP is the best
-# of the three on both axes.
+# FTP is ahead of fine-tuning on both axes, but not by much, and elsewhere the network that was left as it is wins. In
+# 300 steps, 300 images are seen 64 times: leashes that ask the training batches are let out for what those few images
+# have in common by chance.
 #
 # ## Negative control: swap the names
 #
@@ -246,10 +255,11 @@ claim("of 1,024 ways to swap the names only the true one gives so large a gap", 
 # %% [markdown]
 # ## Where this stops being true
 #
-# - **Under noise.** You saw it: where the pre-trained network is weak, a leash keeps it weak.
-# - **At home alone.** Fine-tuning, LLRD, L2-SP, MARS-SP and LP-FT are a little better there. If you never
-#   leave home, take them.
-# - **Against TPGM** it is a draw here, within the noise. What FTP has over it is the price: lesson 07.
+# - **Under noise.** You saw it: there FTP is behind fine-tuning and behind the network it started from.
+# - **Over all damages together** the linear probe and the adapter read a little more than FTP: they hardly touch the
+#   body. Look for them in the severity curves.
+# - **At home alone.** Fine-tuning, L2-SP and MARS-SP are a little better there. If you never leave home, take them.
+# - **Against TPGM** it is nearly a draw. What FTP has over it is the price: lesson 07.
 # - **With other recipes.** Every method has the settings that validation at home chose, with the same number of tries.
 #   Another way to choose would move the points; the runs with a tenth of the labels were not tuned again.
 # - **In other worlds.** These are digits, and 500 damaged pictures of each kind.

@@ -23,7 +23,6 @@ import torch
 from ftp.lab.exercises import check, hint, solution  # noqa: F401
 from ftp.lab.exercises.cost_ratio import truth as cost_ratio
 from ftp.lab.lesson import BLUE, GREY, VERMILLION, app_link, begin, card, claim, figure, outcome, predict
-from ftp.lab.settings import resolve
 from ftp.lab.train import finetune
 
 begin("07", seconds=20)
@@ -97,7 +96,7 @@ predict("07.passes", guess, options=options, sure=50)
 
 # %%
 def begin_run(method, **given):
-    return finetune(resolve("digits", method, {"steps": 100_000, "batch": 64, **given}), watches=0, device="cpu")
+    return finetune("digits", method, {"steps": 100_000, **given}, watches=0, device="cpu")
 
 
 ways = {"fine-tuning": begin_run("finetune"), "FTP": begin_run("ftp")}

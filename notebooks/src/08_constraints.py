@@ -3,7 +3,7 @@
 #
 # **The claim of this lesson:** after training, every layer carries a number that says how far it was allowed to move,
 # and these numbers can be read: early gains and biases stay at home, late ones leave (Fig. 5). But a leash must be read
-# with its ruler. For the convolutions, the trend with depth is a trend with the length of their rows.
+# with its ruler. For the convolutions, the trend with depth is mostly a trend with the length of their rows.
 #
 # - **You will be able to** tell from γ, distance and pulled-back rows what a layer did, compare layers of different
 #   shape fairly, and say which part of the story survives a control.
@@ -15,6 +15,7 @@
 
 # %%
 import math
+from dataclasses import replace
 
 import torch
 
@@ -27,7 +28,6 @@ from ftp.lab.lesson import BLUE, GREEN, VERMILLION, app_link, band, begin, card,
 from ftp.lab.record import RunRecord
 from ftp.lab.recordings import recorded
 from ftp.lab.recordings.controls import recorded_control
-from ftp.lab.settings import resolve
 from ftp.lab.train import finetune
 
 # %%
@@ -51,7 +51,7 @@ if TRAIN:
     lesson.retrain(("ftp", "finetune", "mars_sp"), groups=("methods", "gentle", "kappa"))
 runs = recorded("digits", "ftp")
 if train_myself:
-    settings = resolve("digits", "ftp", {"seed": 10, "steps": 300, "batch": 64})  # as the recorded ones
+    settings = replace(runs[0].settings, seed=10)  # else as the others
     start, *points = finetune(settings, watches=0, evaluate_at_end=False)
     runs.append(RunRecord("0" * 16, settings, "done", start.layers, tuple(points)))
 made = "replayed, seed 10 live" if train_myself and not TRAIN else TRAIN
@@ -157,7 +157,11 @@ claim("no row is farther than its leash", (distance <= ends * 1.001 + 1e-6).all(
 away = distance[home == 0] / ends[home == 0]
 claim("where there is a leash, the farthest row nearly always stands at its end", (away > 0.99).float().mean() > 0.9)
 claim("in each seed, most early gains and biases are at home", (home[:, first].mean(dim=1) > 0.5).all())
-claim("and hardly any convolution is", home[:, ~vectors].mean() < 0.2)
+matrices = home[:, ~vectors]
+claim(
+    "of the convolutions fewer than a third are, and none of the last six",
+    matrices.mean() < 1 / 3 and not matrices[:, -6:].any(),
+)
 
 # %% [markdown]
 # **Explain.** The distance says nothing new: γ is clipped to the longest row (lesson 04), so the farthest row stands at
@@ -179,7 +183,7 @@ predict("08.twins", guess, options=options, sure=50)
 # Ask the network. One training step, and the gradients of a pair side by side:
 
 # %%
-run = finetune(resolve("digits", "ftp", {"steps": 10, "batch": 64}), watches=0, device="cpu")
+run = finetune("digits", "ftp", {"steps": 10}, watches=0)
 run.advance()
 slopes = {name: parameter.grad for name, parameter in run.model.named_parameters()}
 equal = all(torch.allclose(slopes[one], slopes[other], rtol=1e-5, atol=1e-7) for one, other in twins)
@@ -194,7 +198,7 @@ claim("the twins get the same gradient, and so want the same leash", len(twins) 
 # ## Exercise 2: explain a layer ★★
 #
 # Now a layer that looks like an exception. `blocks.4.bridge.0` is a convolution too, deep in the network, and its leash
-# is about a quarter as long as that of `blocks.4.conv1`, which reads the same input:
+# is about a fifth as long as that of `blocks.4.conv1`, which reads the same input:
 
 # %%
 shapes = {name: tuple(parameter.shape) for name, parameter in run.model.named_parameters()}
@@ -278,7 +282,7 @@ claim(
     "but it goes with the length of the rows more closely, in each seed",
     all(map(float.__gt__, with_length, with_depth)),
 )
-claim("and for each weight, no growth with depth is left", max(corrected) < 0.1)
+claim("and for each weight, less than half of it is left, on average", sum(corrected) < sum(with_depth) / 2)
 
 # %%
 near, far = each[:, first].mean(dim=1), each[:, vectors & ~first].mean(dim=1)
@@ -290,7 +294,7 @@ claim(
 # %% [markdown]
 # **Explain.** That is the honest reading of Fig. 5 in this world: for gains and biases, "late layers leave" is true by
 # either ruler. For convolutions it is true of γ, and γ is what bounds the layer's answers (Lemma 2); but late rows are
-# longer, and weight by weight the late convolutions move no more than the early ones.
+# longer, and weight by weight most of the trend is gone. What is left of it: some early convolutions stay at home.
 
 # %% [markdown]
 # ## Negative control: without any leash
@@ -325,7 +329,7 @@ claim("with FTP they go less than half as far, in each seed", (share < 0.5).all(
 # **Predict.** FTP beats plain fine-tuning on the shifts. How much of that gain is left with shuffled leashes?
 
 # %%
-options = ("nearly all of it", "about half", "nearly none")
+options = ("most of it", "about half", "nearly none")
 guess = "about half"
 predict("08.shuffled", guess, options=options, sure=50)
 
@@ -334,7 +338,7 @@ scores = {name: [run.result["ood_avg"] for run in recorded("digits", name)] for 
 scores |= {name: [run.ood_avg for run in recorded_control(name)] for name in ("frozen", "shuffled")}
 ood = {name: torch.tensor(values) for name, values in scores.items()}  # one value for each seed
 kept = (ood["shuffled"] - ood["finetune"]).mean() / (ood["ftp"] - ood["finetune"]).mean()
-outcome("08.shuffled", options[0] if kept > 0.9 else options[1] if kept > 0.25 else options[2])
+outcome("08.shuffled", options[0] if kept > 0.65 else options[1] if kept > 0.3 else options[2])
 
 
 # %%
@@ -347,7 +351,7 @@ for one in ("frozen", "shuffled"):
     print(f"{one} against FTP on the shifts: {gap(one, 'ftp')[0]:+.1f} points, standard error {gap(one, 'ftp')[1]:.1f}")
 
 # %%
-fig = figure("Shuffled leashes are nearly as good", "", "mean accuracy under shift (%)", height=420)
+fig = figure("Shuffled leashes keep most of the gain", "", "mean accuracy under shift (%)", height=420)
 labels = ("fine-tuning", "FTP", "FTP's leashes, frozen", "FTP's leashes, shuffled")
 for values, name, color in zip(ood.values(), labels, ("#000000", VERMILLION, GREEN, BLUE), strict=True):
     marker = {"color": color, "size": 9, "opacity": 0.7}
@@ -358,33 +362,33 @@ card(fig, seeds=range(10), live="controls replayed" if TRAIN else False)
 # %%
 mean, error = gap("frozen", "ftp")
 claim("frozen leashes do as well as leashes that learn: the difference is within 3 errors", abs(mean) < 3 * error)
-claim("and within half a point", abs(mean) < 0.5)
-claim(
-    "shuffled leashes still beat fine-tuning by 10 points and more, in each seed",
-    min(ood["shuffled"] - ood["finetune"]) > 10,
-)
-claim("shuffling costs less than 2 points", -2 < gap("shuffled", "ftp")[0] < 0.5)
+claim("and within a point", abs(mean) < 1)
+claim("shuffled leashes still beat fine-tuning by 5 points and more", gap("shuffled", "finetune")[0] > 5)
+claim("but shuffling costs more than a point", gap("shuffled", "ftp")[0] < -1)
 
 # %% [markdown]
-# **Explain.** This is a negative result, and it is the most useful number of the lesson. In this world *which* layer
-# has which leash matters little: at most a point of the twenty-odd that FTP gains. What matters is that convolutions,
-# gains and biases are held at about the right *scale*. Frozen leashes show the other half: once the lengths are known,
-# learning them is not needed any more; the way there is not the secret.
+# **Explain.** Most of what FTP gains over plain fine-tuning is a matter of *scale*: convolutions, gains and biases are
+# held at about the right length, whichever layer has which. *Which* layer has which leash is worth a few points on top.
+# Frozen leashes show the other half: once the lengths are known, learning them is not needed any more; the way there is
+# not the secret.
 #
-# So what is FTP good for here? It finds that scale by itself, from training batches alone. MARS-SP has one length for
-# all layers, and a person must choose it. ID validation chose 16 (`ftp-lab recipe digits`), where no leash pulls much:
-# it cannot see the shifts.
+# Scale can be had more cheaply: a smaller learning rate holds all layers back, too. So ask against the gentler rival of
+# lesson 00, fine-tuning at half its learning rate. And MARS-SP has one length for all layers, which a person must
+# choose: ID validation chose 16 (`ftp-lab recipe digits`), where no leash pulls, because it cannot see the shifts.
 
 # %%
 gentle = torch.tensor([run.result["ood_avg"] for run in recorded("digits", "finetune", group="gentle")])
-left = (ood["shuffled"] - gentle).mean() / (ood["ftp"] - gentle).mean()
-claim("against fine-tuning at half its learning rate, most of FTP's gain is left after shuffling, too", left > 0.75)
+claim("FTP is more than a point better than fine-tuning at half its learning rate", (ood["ftp"] - gentle).mean() > 1)
+claim("shuffled leashes are within 2 points of that rival", (ood["shuffled"] - gentle).mean().abs() < 2)
 fixed = torch.tensor([run.result["ood_avg"] for run in recorded("digits", "mars_sp")])
 claim(
     "a length chosen by ID validation loses 3 points and more against FTP, in each seed", (ood["ftp"] - fixed > 3).all()
 )
 
 # %% [markdown]
+# So what FTP has over a gentler hand is just what shuffling destroys: that the right layers are held. And nobody had to
+# choose anything by looking elsewhere: the leashes came from training batches alone.
+#
 # ## κ from 1 to 0
 #
 # If the scale is what matters, it should matter when we turn it. κ does that: it says how much a batch counts that

@@ -2,7 +2,7 @@
 # # 10 · When it does not help
 #
 # **The claim of this lesson:** a leash protects what the anchor knows. Where nothing threatens it, FTP gains nothing
-# (without a shift it even loses a little), and there are rivals that it does not beat. You can find these places by
+# (without a shift it even loses a little), and there are rivals that it hardly beats. You can find these places by
 # looking for them, which is the best reason to trust the rest.
 #
 # - **You will be able to** turn "it helps" into a promise that can be broken, decide from paired seeds whether it was,
@@ -24,7 +24,6 @@ from ftp.lab.exercises.verdict import truth as verdict
 from ftp.lab.lesson import BLUE, GREY, VERMILLION, app_link, begin, card, claim, figure, outcome, predict, retrain
 from ftp.lab.recordings import recorded
 from ftp.lab.recordings.controls import recorded_control
-from ftp.lab.settings import resolve
 from ftp.lab.train import finetune
 
 # %%
@@ -109,15 +108,14 @@ claim("without a shift, FTP does not gain: the promise of 0 points is broken", v
 claim("but the loss is small, less than a point on average", -1 < mean < 0)
 
 # %% [markdown]
-# **Explain.** That is the price of the leash: a quarter of a point, of about 98. Everything that FTP gains, it gains
+# **Explain.** That is the price of the leash: a third of a point, of about 98. Everything that FTP gains, it gains
 # where the test images are *not* like the training images. If yours will always be alike, you do not need it.
 #
 # ## A shift of the wrong kind
 #
 # A shift alone is not enough, either. The anchor must know something about it that fine-tuning forgets. How much is
 # that? The linear probe leaves the body as it was, so where it is ahead of fine-tuning, something has been forgotten;
-# where it is behind, fine-tuning has learned something that helps there. Shift by shift, with fine-tuning at half of
-# its learning rate, the fairer rival:
+# where it is behind, fine-tuning has learned something that helps there. Shift by shift:
 
 
 # %%
@@ -126,7 +124,7 @@ def shift_scores(runs, shift):
 
 
 leashed, probed = recorded("digits", "ftp"), recorded("digits", "linear_probe")
-plain = recorded("digits", "finetune", group="gentle")
+plain = recorded("digits", "finetune")
 shifts = list(plain[0].result["ood"])
 forgotten = {shift: gain(shift_scores(probed, shift), shift_scores(plain, shift))[0] for shift in shifts}
 gained = {shift: gain(shift_scores(leashed, shift), shift_scores(plain, shift)) for shift in shifts}
@@ -139,8 +137,8 @@ for shift, (mean, error) in gained.items():
     side = "top left" if shift == "typeset" else "bottom right"
     text = {"text": [shift], "textposition": side, "mode": "markers+text"}
     fig.add_scatter(x=[forgotten[shift]], y=[mean], **look, **text)
-fig.add_shape(type="line", x0=-10, y0=-10, x1=30, y1=30, line={"color": GREY, "dash": "dot"})
-fig.update_layout(showlegend=False, xaxis_range=[-10, 32], yaxis_range=[-10, 34])
+fig.add_shape(type="line", x0=-10, y0=-10, x1=45, y1=45, line={"color": GREY, "dash": "dot"})
+fig.update_layout(showlegend=False, xaxis_range=[-10, 47], yaxis_range=[-10, 52])
 card(fig, seeds=range(10), live=TRAIN)
 
 # %%
@@ -148,14 +146,15 @@ behind = [shift for shift in shifts if forgotten[shift] < 0]
 print("the untouched body is behind on:", ", ".join(behind))
 kept = [verdict(shift_scores(leashed, shift), shift_scores(plain, shift)) for shift in shifts if shift not in behind]
 claim("where the anchor is ahead of fine-tuning, FTP gains", kept == [1, 1, 1, 1])
-claim("where it is behind, the promise of one point is broken", verdict(*scores(2), promise=1.0) == -1)
+lagging = [verdict(shift_scores(leashed, shift), shift_scores(plain, shift)) for shift in behind]
+claim("where it is behind, ten seeds show no gain", lagging == [0])
 
 # %% [markdown]
 # **Explain.** `optdigits` are handwritten, white on black, like the training images: other writers, another scanner.
-# The anchor has only seen printed characters, so what fine-tuning learns about handwriting helps there, and a leash
-# holds it back. Colours, textures and outlines are what pre-training was about; they are forgotten without a leash. FTP
-# does not protect against *shift*; it protects what the anchor knew. (On the dotted line, all that was forgotten is
-# kept.)
+# The anchor has only seen printed characters, so what helps there is learned in fine-tuning, not kept. FTP learns it as
+# well as fine-tuning does, and has nothing to protect. Colours, textures and outlines are what pre-training was about;
+# they are forgotten without a leash. FTP does not protect against *shift*; it protects what the anchor knew. (On the
+# dotted line, all that was forgotten is kept.)
 #
 # %% [markdown]
 # ## Too few steps
@@ -164,7 +163,7 @@ claim("where it is behind, the promise of one point is broken", verdict(*scores(
 # steps, FTP should be a linear probe: only the head learns. Watch it, live:
 
 # %%
-run = finetune(resolve("digits", "ftp", {"steps": 4, "batch": 64}), watches=0, device="cpu", evaluate_at_end=False)
+run = finetune("digits", "ftp", {"steps": 4}, watches=0, evaluate_at_end=False)
 farthest = [max(event.distance) for event in list(run)[1:]]
 mu = run.settings.options["gamma_lr"]
 print("farthest row after each step, in units of μ:", [round(far / mu, 1) for far in farthest])
@@ -196,16 +195,16 @@ claim("but by less than half as much as with 300", gain(*scores(3))[0] < gain(*s
 mean, error = gain(*scores(5))
 home = [[run.result["id"] for run in recorded("digits", name)] for name in ("ftp", "linear_probe")]
 print(f"against the linear probe: {mean:+.1f} points under shift (error {error:.1f}), {gain(*home)[0]:+.1f} without")
-claim("under shift, ten seeds cannot tell FTP from a linear probe", verdict(*scores(5)) == 0)
-claim("without a shift, FTP is 2 points better in every seed", min(a - b for a, b in zip(*home, strict=True)) > 2)
+claim("under shift, FTP is less than 2 points ahead of a linear probe", 0 < mean < 2)
+claim("without a shift, more than a point in every seed", min(a - b for a, b in zip(*home, strict=True)) > 1)
 
 # %% [markdown]
-# If only the shifts counted, you could leave the body alone. FTP is worth its while when you want both: nearly all of
-# fine-tuning's gain at home, *and* nearly all of the probe's robustness.
+# If only the shifts counted, you could nearly as well leave the body alone. FTP is worth its while when you want both:
+# most of fine-tuning's gain at home, *and* all of the probe's robustness.
 #
 # ## A tiny learning rate
 #
-# The recipes of both methods are bold: 0.2 for fine-tuning, 0.05 for FTP. Now both with 0.002. If nobody runs, no leash
+# The recipes of both methods are bold: 0.1 for fine-tuning, 0.05 for FTP. Now both with 0.002. If nobody runs, no leash
 # should pull, and FTP should be plain fine-tuning, nearly image by image.
 
 # %%
@@ -232,7 +231,7 @@ claim("elsewhere, too", gain(own["ood_avg"], scores(6)[0])[0] > 1)
 # seeds of each method, with the recipes that were tuned for the pre-trained network
 # (`data_scripts/record_controls.py`).
 #
-# **Predict.** What does the leash do at home, where it lost a quarter of a point before?
+# **Predict.** What does the leash do at home, where it lost a third of a point before?
 
 # %%
 options = ("nothing that ten seeds could show", "it costs about as little as before", "it costs more")
@@ -266,7 +265,7 @@ drifted, still = recorded_control("zero"), recorded("digits", "linear_probe")
 lost = gain([run.ood_avg for run in drifted], [run.result["ood_avg"] for run in still])
 print(f"statistics that follow the data: {lost[0]:+.1f} points under shift, standard error {lost[1]:.1f}")
 claim("on leashes of length 0, the drifting statistics alone cost something under shift", lost[0] + 3 * lost[1] < 0)
-claim("here it is little: less than 2 points", lost[0] > -2)
+claim("here it is less than 4 points", lost[0] > -4)
 
 # %% [markdown]
 # ## Exercise 2: design a falsifier ★★
@@ -313,12 +312,12 @@ card(fig, seeds=range(10), live=TRAIN)
 # - **Ten seeds are ten seeds.** They vary the head and the order of the batches, not the data, the pre-training or the
 #   network. A verdict here is about this world.
 # - **Some of these places were found by looking.** No shift, few steps and a tiny learning rate were named before the
-#   runs, and so were random weights. `optdigits` and the linear probe were noticed among the results, and the promise
-#   of one point was set afterwards, on the same seeds. Such a finding is a guess until new seeds confirm it.
+#   runs, and so were random weights. `optdigits` and the linear probe were noticed among the results, on
+#   the same seeds. Such a finding is a guess until new seeds confirm it.
 # - **"Cannot tell" is not "equal".** With a hundred seeds, a grey dot may get a colour.
-# - **The rival matters.** Against fine-tuning with a learning rate that validation could not tell from half of it, FTP
-#   gains three times as much as against the gentler one. Always ask against whom.
-# - **Nine experiments, two of them red.** Whoever looks at many places finds a falsifier by chance sooner or later;
+# - **The rival matters.** Against fine-tuning at the learning rate that validation chose, FTP gains several times as
+#   much as against fine-tuning at half of it. Always ask against whom.
+# - **Nine experiments, three of them red.** Whoever looks at many places finds a falsifier by chance sooner or later;
 #   three standard errors keep that rare, not impossible.
 
 # %%
@@ -337,9 +336,8 @@ claim(
 # ![What FTP gains in each experiment, with three standard errors](figures/10_when_not.png)
 #
 # FTP does not help without a shift, nor under one about which the anchor knows nothing, and under shift alone a frozen
-# body does as well. One
-# expectation of ours was wrong, and a test that could fail has shown it. Run your own: `make app`, then the address
-# below.
+# body does nearly as well. One expectation of ours was wrong, and a test that could fail has shown it. Run your own:
+# `make app`, then the address below.
 #
 # Before: [08 · Reading the constraints](08_constraints.ipynb). Next: [11 · Your model, your data](11_your_model.ipynb).
 

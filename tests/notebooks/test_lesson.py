@@ -110,10 +110,8 @@ def test_begin_says_where_and_how_long(monkeypatch: pytest.MonkeyPatch, capsys: 
     begin("01", seconds=60)
     assert capsys.readouterr().out.endswith("· scale quick · all cells together take about 2 min here\n")
     monkeypatch.setenv("FTP_SCALE", "full")
-    begin("01", seconds=60)
-    assert capsys.readouterr().out.endswith(
-        "about 2 min here; runs that you train instead of replaying are GPU-sized\n"
-    )
+    begin("01", seconds=60, full=600)
+    assert capsys.readouterr().out.endswith("about 20 min here, less with a GPU; what is trained is GPU-sized\n")
     monkeypatch.setenv("FTP_SCALE", "huge")
     with pytest.raises(LabError, match="FTP_SCALE is 'huge'"):
         begin("01", seconds=60)

@@ -54,7 +54,7 @@ def judge(given: Any) -> str | None:
     """Right is an experiment with a modest promise that the recorded seeds break by three standard errors.
 
     >>> judge((1, 0.0)), judge((0, 0.0)).splitlines()[1]
-    (None, '  five shifts, tuned recipes: promised 0, gained 25.7 with a standard error of 1.4')
+    (None, '  five shifts, tuned recipes: promised 0, gained 11.8 with a standard error of 1.1')
     """
     pair = numbers(given)
     if pair.shape != (2,):
@@ -100,7 +100,7 @@ my_falsifier = (1, 0.0)  # on the ID test set FTP gains nothing, it loses a litt
     variants=(
         "my_falsifier = [1, 0.5]",
         "my_falsifier = torch.tensor([4.0, 0.75])",
-        "my_falsifier = (2, 1.0)",
+        "my_falsifier = (7, 0.0)",
         "my_falsifier = (6, 0.5)",
     ),
     takes="value",

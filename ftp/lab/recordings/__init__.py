@@ -38,7 +38,7 @@ class Group:
 
 GROUPS: Mapping[str, Group] = {
     "methods": Group("every method with its tuned recipe", points=("ftp",)),
-    "gentle": Group("fine-tuning at half its learning rate", ("finetune",), {"lr": 0.1}),
+    "gentle": Group("fine-tuning at half its learning rate", ("finetune",), {"lr": 0.05}),
     "low_label": Group("a tenth of the labels", ("finetune", "linear_probe", "ftp"), {"labels": 0.1}),
     "kappa": Group("FTP with a smaller κ", ("ftp",), over={"k": (0.0, 0.5)}),
     "tiny_lr": Group("a tiny learning rate", ("finetune", "ftp"), {"lr": 0.002}),

@@ -47,7 +47,7 @@ def test_keys_scrub_and_another_layer_is_another_trace(visit: Callable[..., Page
     expect(page.get_by_text("Step 1 of 300, Eq. 1: walk")).to_be_visible()
     page.goto("/microscope?layer=blocks.0.conv1.weight&step=12")
     settled(page)
-    expect(page.get_by_text(re.compile("of 16 rows are pulled. This row:"))).to_be_visible()
+    expect(page.get_by_text(re.compile("of 8 rows are pulled. This row:"))).to_be_visible()
 
 
 def test_download(visit: Callable[..., Page]) -> None:
