@@ -103,16 +103,20 @@ def on_the_way(found, names):
     return steps, [[statistics.mean(e.accuracy[name] for name in names) for e in events] for events in at]
 
 
+looks = on_the_way(plain, ("id",))[0]
+
+
 # %% tags=["signature"]
 panels = ("at home", "elsewhere, mean of five shifts")
 fig = figure("Fine-tuning forgets, FTP keeps", "training step", "digits read (%)", height=460, panels=panels)
 for panel, names in ((1, ("id",)), (2, SHIFTS)):
     for title, found, color in (("fine-tuning", plain, lesson.VERMILLION), ("FTP", leash, lesson.BLUE)):
         band(fig, *on_the_way(found, names), title, color, panel=panel)
-last = [event.step for event in plain[0].evals if not event.final][-1]
 for axis, name in (("", "id"), ("2", "ood_avg")):
     level = mean(probe, name)
-    fig.add_shape(type="line", x0=0, x1=last, y0=level, y1=level, xref=f"x{axis}", yref=f"y{axis}", line_dash="dash")
+    fig.add_shape(
+        type="line", x0=0, x1=looks[-1], y0=level, y1=level, xref=f"x{axis}", yref=f"y{axis}", line_dash="dash"
+    )
 fig.update_yaxes(range=[0, 101])
 card(fig, seeds=range(10), live=TRAIN)
 

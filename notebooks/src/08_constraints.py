@@ -97,7 +97,7 @@ for panel, chosen in enumerate(places.values(), start=1):
     for i in [i for i, there in enumerate(chosen) if there]:
         axes = {"xaxis": f"x{panel}", "yaxis": f"y{panel}", "showlegend": False}
         fig.add_scatter(x=steps, y=middle[:, i].tolist(), name=layers[i], line={"color": colors[i], "width": 2}, **axes)
-fig.update_yaxes(range=[0, 3])
+fig.update_yaxes(range=[0, 3.2])
 card(fig, seeds=seeds, live=made)
 
 # %% [markdown]

@@ -33,7 +33,7 @@ def test_another_recorded_method_replays_as_soon_as_it_is_chosen():
     page = open_view("live")
     page.selectbox(key="method").set_value("finetune").run()
     assert sent(page)["run"] == recorded(method="finetune", seed=0)[0].run_id
-    assert page.number_input(key="lr").value == 0.2
+    assert page.number_input(key="lr").value == recorded(method="finetune", seed=0)[0].settings.lr != 0.05
     assert page.query_params["method"] == "finetune"
 
 
