@@ -2,7 +2,7 @@
 
     .venv/bin/python data_scripts/record_controls.py --runs FOLDER
 
-FOLDER keeps one small file per finished run, so a recording that was stopped goes on where it was. About 25 s for each
+FOLDER keeps one small file per finished run, so a recording that was stopped goes on where it was. About 15 s for each
 run on one core. The file is written after every run, with all that FOLDER holds.
 """
 

@@ -103,7 +103,7 @@ def on_the_way(found, names):
     return steps, [[statistics.mean(e.accuracy[name] for name in names) for e in events] for events in at]
 
 
-looks = on_the_way(plain, ("id",))[0]
+end = on_the_way(plain, ("id",))[0][-1]
 
 
 # %% tags=["signature"]
@@ -114,9 +114,7 @@ for panel, names in ((1, ("id",)), (2, SHIFTS)):
         band(fig, *on_the_way(found, names), title, color, panel=panel)
 for axis, name in (("", "id"), ("2", "ood_avg")):
     level = mean(probe, name)
-    fig.add_shape(
-        type="line", x0=0, x1=looks[-1], y0=level, y1=level, xref=f"x{axis}", yref=f"y{axis}", line_dash="dash"
-    )
+    fig.add_shape(type="line", x0=0, x1=end, y0=level, y1=level, xref=f"x{axis}", yref=f"y{axis}", line_dash="dash")
 fig.update_yaxes(range=[0, 101])
 card(fig, seeds=range(10), live=TRAIN)
 
