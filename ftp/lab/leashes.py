@@ -21,7 +21,7 @@ def row_length(layer: str) -> int:
     """How many weights of the digits model share a leash in this layer.
 
     >>> row_length("blocks.4.conv1.weight"), row_length("blocks.4.bridge.0.weight"), row_length("stem_norm.bias")
-    (288, 32, 16)
+    (216, 24, 8)
     """
     from ftp.lab.worlds import load
     from ftp.projection import as_rows

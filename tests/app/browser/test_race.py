@@ -45,6 +45,6 @@ def test_the_race_waits_for_a_guess(visit: Callable[..., Page]) -> None:
     page.wait_for_selector(".ftp-race .plane .main-svg")
     slider = page.get_by_role("slider", name="Share of the training")
     expect(slider).to_have_value("25")
-    page.get_by_role("radiogroup", name=re.compile("First guess")).get_by_text("TPGM").click()
-    expect(page.get_by_text("Not as you guessed (TPGM)")).to_be_visible()
+    page.get_by_role("radiogroup", name=re.compile("First guess")).get_by_text("L2-SP").click()
+    expect(page.get_by_text("Not as you guessed (L2-SP)")).to_be_visible()
     expect(slider).to_have_value("100")
