@@ -117,8 +117,8 @@ CLAIMS: dict[str, dict[str, Values]] = {
             2, apart(FTP, PROBE, OOD)
         ),
         "after a fifth of a run FTP already reads more elsewhere": lambda: apart(FTP, PLAIN, OOD, "cold_open"),
-        "the weights of fine-tuning have walked more than twice as far": lambda: [
-            a - 2 * b for a, b in zip(of(PLAIN, walked, "cold_open"), of(FTP, walked, "cold_open"), strict=True)
+        "the weights of fine-tuning have walked more than half as far again": lambda: [
+            a - 1.5 * b for a, b in zip(of(PLAIN, walked, "cold_open"), of(FTP, walked, "cold_open"), strict=True)
         ],
         "half the learning rate changes less than half a point at home": lambda: within(
             0.5, apart(PLAIN, PLAIN, ID, "gentle", "methods")

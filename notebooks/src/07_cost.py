@@ -25,7 +25,7 @@ from ftp.lab.exercises.cost_ratio import truth as cost_ratio
 from ftp.lab.lesson import BLUE, GREY, VERMILLION, app_link, begin, card, claim, figure, outcome, predict
 from ftp.lab.train import finetune
 
-begin("07", seconds=20)
+begin("07", seconds=14, full=28)
 
 # %% [markdown]
 # ## The picture
