@@ -2,7 +2,7 @@
 
     .venv/bin/python data_scripts/tune_digits.py
 
-Writes ftp/lab/recipes/digits.json: the grid, what each trial gave, and the choice. About half an hour on two cores.
+Writes ftp/lab/recipes/digits.json: the grid, what each trial gave, and the choice. About 20 minutes on two cores.
 No shift and no test image is looked at: the runs are not even evaluated there. Where a method has a strength of its
 own, the trials are shared between it and the learning rate. A run here has 300 steps and the paper's tens of
 thousands, so the step μ of the constraints (gamma_lr) is tuned too, for TPGM and for FTP alike; κ stays at 1, as in

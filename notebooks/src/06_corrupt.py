@@ -144,8 +144,8 @@ claim("under noise FTP is at least 10 points behind it, too", mean(behind) > 10)
 # %% [markdown]
 # A leash keeps weaknesses as well as strengths: FTP stays near the pre-trained network, where that is good and where it
 # is not. But noise is more than a weakness kept: there FTP reads less than the network that was left as it is *and*
-# less than fine-tuning. The short way that it goes costs some of what the old weights had, and does not lead to what
-# fine-tuning finds. A leash bounds how far the weights go, not what is lost on the way.
+# less than fine-tuning. Why, these runs do not show. A leash bounds how far the weights go, not what is lost on the
+# way; and lesson 10 finds something that no leash holds.
 #
 # Here are all eleven methods, the mean over the four kinds (the paper's Fig. 6 has one such picture for each):
 
@@ -237,8 +237,8 @@ claim("but the new last layer reads at least 2 points more elsewhere", ahead(pro
 
 # %% [markdown]
 # FTP is ahead of fine-tuning on both axes, but not by much, and elsewhere the network that was left as it is wins. In
-# 300 steps, 300 images are seen 64 times: leashes that ask the training batches are let out for what those few images
-# have in common by chance.
+# 300 steps, 300 images are seen 64 times. Perhaps leashes that ask the training batches are let out for what so few
+# images have in common by chance; that is a guess, not a finding.
 #
 # ## Negative control: swap the names
 #

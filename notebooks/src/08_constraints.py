@@ -386,8 +386,8 @@ claim(
 )
 
 # %% [markdown]
-# So what FTP has over a gentler hand is just what shuffling destroys: that the right layers are held. And nobody had to
-# choose anything by looking elsewhere: the leashes came from training batches alone.
+# So what FTP has over a gentler hand is about as much as shuffling costs: it may well lie in *which* layers are held.
+# And nobody had to choose anything by looking elsewhere: the leashes came from training batches alone.
 #
 # ## κ from 1 to 0
 #

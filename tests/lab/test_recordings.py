@@ -29,6 +29,18 @@ def test_every_group_is_there_and_all_are_small() -> None:
     assert sum(path.stat().st_size for path in recordings.HOME.glob("digits-*.json.gz")) < 1_500_000
 
 
+def test_at_full_scale_the_same_runs_are_larger(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whole runs and short ones alike; what else a group gives stays."""
+    quick = {group: lesson.plan(group, seed=0) for group in groups()}
+    monkeypatch.setenv("FTP_SCALE", "full")
+    for group, runs in quick.items():
+        large = lesson.plan(group, seed=0)
+        assert [(s.steps * 10 // 3, 256, s.lr, s.options) for s in runs] == [
+            (s.steps, s.batch, s.lr, s.options) for s in large
+        ]
+        assert {s.batch for s in runs} == {64}
+
+
 def test_the_methods_have_ten_seeds_each() -> None:
     assert {(run.settings.method, run.settings.seed) for run in recorded()} == {
         (method, seed) for method in methods.PAPER for seed in range(10)
