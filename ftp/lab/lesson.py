@@ -20,11 +20,11 @@ from ftp.lab.figures._template import BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, VE
 from ftp.lab.predictions import calibration, note, outcome, predict
 from ftp.lab.record import LabError, RunRecord, Settings
 from ftp.lab.recordings import GROUPS, SEEDS, recorded, use
-from ftp.lab.settings import scale, sized
+from ftp.lab.settings import rate, scale
 
 __all__ = ["BLUE", "GREEN", "GREY", "ORANGE", "PURPLE", "SKY", "VERMILLION"]
 __all__ += ["app_link", "band", "begin", "calibration", "card", "claim", "doctor", "figure", "outcome"]
-__all__ += ["pictures", "plan", "predict", "retrain", "runs", "sized"]
+__all__ += ["pictures", "plan", "predict", "retrain", "runs"]
 
 FONT = "Helvetica, Arial, sans-serif"
 CARD = 26  # pixels below a figure for the card
@@ -137,8 +137,8 @@ def plan(group: str, *, method: str | None = None, seed: int | None = None) -> l
         raise LabError(unknown(f"the method of the recordings {group!r}", method, chosen))
     seeds = SEEDS if seed is None else [seed]
     given = dict(what.given)
-    if "steps" in given:
-        given["steps"] = sized(given["steps"])
+    if "lr" in given:
+        given["lr"] = rate(given["lr"])
     return grid([method] if method else chosen, seeds=seeds, over=what.over, given=given)
 
 

@@ -23,6 +23,7 @@ COMMON: Mapping[str, Option] = {
     "momentum": Option(0.9, "of sgd", 0.0, 0.999),
     "weight_decay": Option(5e-4, "coupled with sgd, decoupled with adamw", 0.0, 10.0),
 }
+RATES = ("lr", "probe_lr")
 
 
 def scale() -> str:
@@ -37,14 +38,15 @@ def scale() -> str:
     return value
 
 
-def sized(steps: int, world: str = "digits") -> int:
-    """Steps of a short run, as many as it has at quick scale: at full scale the same share of a whole run.
+def rate(quick: float, world: str = "digits") -> float:
+    """A learning rate of quick scale at this scale: it grows with the batch (the linear scaling rule).
 
-    >>> sized(30) == (30 if scale() == "quick" else 100)
+    >>> rate(0.05) == (0.05 if scale() == "quick" else 0.2)
     True
     """
     defaults = worlds.info(world).defaults
-    return round(steps * int(defaults[scale()]["steps"]) / int(defaults["quick"]["steps"]))
+    batch = {size: float(defaults.get(size, {}).get("batch", COMMON["batch"].default)) for size in ("quick", scale())}
+    return quick * batch[scale()] / batch["quick"]
 
 
 @dataclass(frozen=True)
@@ -70,6 +72,8 @@ def known(world: str, method: str, given: Mapping[str, Any] | None = None) -> li
         if name not in options:
             raise LabError(unknown(f"the setting for {method}", name, options))
     recipe = recipes.recipe(world, method, scale())
+    if scale() not in recipes.sheet(world):  # then it was tuned at quick scale
+        recipe = {name: rate(float(value), world) if name in RATES else value for name, value in recipe.items()}
     rows = []
     for name, option in options.items():
         if name in given:

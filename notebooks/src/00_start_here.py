@@ -21,7 +21,7 @@ import statistics
 import torch
 
 from ftp.lab import evaluate, lesson, worlds
-from ftp.lab.lesson import app_link, band, begin, card, claim, figure, outcome, predict, runs, sized
+from ftp.lab.lesson import app_link, band, begin, card, claim, figure, outcome, predict, runs
 from ftp.lab.train import finetune
 
 begin("00", seconds=31, full=170)
@@ -139,16 +139,16 @@ claim("elsewhere it is within 2 points of the network that was left as it is", w
 # distance is measured.)
 
 # %%
-steps = sized(60)  # 60 at quick scale, more at full scale
+STEPS = 60
 
 
 def train(method, seed):
     """Train for a fifth of a run; returns how far the weights are on the way, and what is read at the end."""
-    run = finetune("digits", method, {"steps": steps, "seed": seed}, watches=0, evaluate_at_end=False)
+    run = finetune("digits", method, {"steps": STEPS, "seed": seed}, watches=0, evaluate_at_end=False)
     start, *points = run
     convolutions = [place for place, name in enumerate(start.layers) if "conv" in name]
     far = [statistics.mean(point.distance[place] for place in convolutions) for point in points]
-    read = evaluate.watch(run.model, world, steps).accuracy
+    read = evaluate.watch(run.model, world, STEPS).accuracy
     return [point.step for point in points], far, statistics.mean(read[name] for name in SHIFTS)
 
 

@@ -30,15 +30,16 @@ def test_every_group_is_there_and_all_are_small() -> None:
 
 
 def test_at_full_scale_the_same_runs_are_larger(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whole runs and short ones alike; what else a group gives stays."""
+    """Four times the batch, four times the learning rates, also those that a group gives; the rest stays."""
     quick = {group: lesson.plan(group, seed=0) for group in groups()}
     monkeypatch.setenv("FTP_SCALE", "full")
     for group, runs in quick.items():
         large = lesson.plan(group, seed=0)
-        assert [(s.steps * 10 // 3, 256, s.lr, s.options) for s in runs] == [
-            (s.steps, s.batch, s.lr, s.options) for s in large
-        ]
         assert {s.batch for s in runs} == {64}
+        for few, many in zip(runs, large, strict=True):
+            faster = {name: 4 * value if name == "probe_lr" else value for name, value in few.options.items()}
+            assert many == replace(few, batch=256, lr=4 * few.lr, options=faster)
+    assert {s.lr for s in lesson.plan("tiny_lr", seed=0)} == {0.008}
 
 
 def test_the_methods_have_ten_seeds_each() -> None:
