@@ -4,22 +4,38 @@
         ...
 
 `fixed_leash` trains with given leashes, one for each layer, that nobody learns; `untrained` takes the pre-training
-away. Both give an ordinary run of `ftp.lab.train`. Ten seeds of each are recorded: `ftp.lab.recordings.controls`.
+away. Both give an ordinary run of `ftp.lab.train`. `train_controls` makes the five controls of the lessons; ten seeds
+of each are recorded: `ftp.lab.recordings.controls` says what they are.
 """
 
 from __future__ import annotations
 
 import copy
+import hashlib
+import json
+import os
 import random
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import joblib
 
 from ftp.lab.figures._data import kind_of
 from ftp.lab.methods import Method, Task, method
-from ftp.lab.record import LabError, Settings
+from ftp.lab.record import EvalEvent, LabError, Settings, StartEvent, StepEvent, code_version
+from ftp.lab.recordings import recorded
+from ftp.lab.recordings.controls import CONTROLS
+from ftp.lab.registry import unknown
+from ftp.lab.run import identify
+from ftp.lab.settings import resolve
+from ftp.lab.store import write_atomic
 
 if TYPE_CHECKING:
     from ftp.lab.train import FineTuning
+# Frozen and shuffled take FTP's own learning rate; zero that of the linear probe, from which it differs only in that
+# the statistics of its norms follow the training images. The others are what their names say.
+RATE_OF = {"frozen": "ftp", "shuffled": "ftp", "zero": "linear_probe"}
 
 
 class FixedLeash(Method):
@@ -52,7 +68,6 @@ class FixedLeash(Method):
 def fixed_leash(settings: Settings, gammas: Mapping[str, float], **how: Any) -> FineTuning:
     """A run whose leashes have these lengths from the first step to the last.
 
-    >>> from ftp.lab.settings import resolve
     >>> settings = resolve("digits", "finetune", {"steps": 2, "batch": 8})
     >>> names = fixed_leash(settings, dict.fromkeys(layer_names(), 0.5)).task.anchors
     >>> len(names)
@@ -68,7 +83,6 @@ def fixed_leash(settings: Settings, gammas: Mapping[str, float], **how: Any) -> 
 def untrained(settings: Settings, **how: Any) -> FineTuning:
     """The same run from random weights: the post to which the leash is tied means nothing.
 
-    >>> from ftp.lab.settings import resolve
     >>> untrained(resolve("digits", "ftp", {"steps": 2, "batch": 8})).settings.method
     'ftp'
     """
@@ -125,3 +139,70 @@ def shuffled(gammas: Mapping[str, float], seed: int, within_kind: bool = True) -
             draw.shuffle(order)
         given |= {name: gammas[other] for name, other in zip(names, order, strict=True)}
     return given
+
+
+def control_settings(name: str, seed: int, given: Mapping[str, Any] | None = None) -> Settings:
+    """With what a control is trained; `given` changes that.
+
+    >>> control_settings("zero", 0).lr == resolve("digits", "linear_probe").lr
+    True
+    """
+    if name in RATE_OF:
+        lr = resolve("digits", RATE_OF[name]).lr
+        return resolve("digits", "finetune", {"lr": lr, **(given or {}), "seed": seed})
+    return resolve("digits", name.removeprefix("untrained_"), {**(given or {}), "seed": seed})
+
+
+def train_controls(
+    names: Iterable[str],
+    folder: Path,
+    seeds: Iterable[int],
+    given: Mapping[str, Any] | None = None,
+    device: str = "auto",
+) -> Iterator[Any]:
+    """Train controls on the leashes of FTP's runs that `recorded` gives; yields each as plain data when it is there.
+
+    folder: keeps a small file for each finished one, which is not trained again.
+    """
+    names = tuple(names)
+    if wrong := [name for name in names if name not in CONTROLS]:
+        raise LabError(unknown("control", wrong[0], CONTROLS))
+    folder.mkdir(parents=True, exist_ok=True)
+    jobs = []
+    for seed in seeds:
+        [learned] = recorded("digits", "ftp", seed)
+        assert learned.result is not None
+        for name in names:
+            settings = control_settings(name, seed, given)
+            key = hashlib.sha256(f"{identify(settings)} {learned.run_id}".encode()).hexdigest()[:12]
+            path = folder / f"{name}-{seed}-{key}.json"
+            jobs.append(joblib.delayed(_outcome)(name, settings, learned.result["constraints"], path, device))
+    yield from joblib.Parallel(n_jobs=min(os.cpu_count() or 1, len(jobs)), return_as="generator")(jobs)
+
+
+def _outcome(name: str, settings: Settings, gammas: Mapping[str, float], path: Path, device: str) -> dict[str, Any]:
+    """Train once, unless it is there, and keep what the lessons read."""
+    import torch
+
+    if path.exists():
+        return dict(json.loads(path.read_text(encoding="utf-8")))
+    torch.set_num_threads(1)
+    seed, how = settings.seed, {"watches": 0, "kinds": (), "device": device}
+    if name in RATE_OF:
+        given = {"frozen": gammas, "shuffled": shuffled(gammas, seed), "zero": dict.fromkeys(gammas, 0.0)}[name]
+        run = fixed_leash(settings, given, **how)
+    else:
+        run = untrained(settings, **how)
+    start, *events = run
+    assert isinstance(start, StartEvent)
+    last = [event for event in events if isinstance(event, StepEvent)][-1]
+    final = events[-1]
+    assert isinstance(final, EvalEvent)
+    assert final.final
+    accuracy = {split: round(value, 4) for split, value in final.accuracy.items()}
+    moved = {layer: float(f"{far:.4g}") for layer, far in zip(start.layers, last.distance, strict=True)}
+    leash = {layer: float(f"{g:.4g}") for layer, g in zip(start.layers, last.gamma, strict=True) if g is not None}
+    made = {"code": code_version(), "torch": torch.__version__}
+    found = {"control": name, "seed": seed, "accuracy": accuracy, "gamma": leash, "distance": moved, "made": made}
+    write_atomic(path, json.dumps(found).encode())
+    return found

@@ -20,6 +20,7 @@ from ftp.lab.figures._template import BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, VE
 from ftp.lab.predictions import calibration, note, outcome, predict
 from ftp.lab.record import LabError, RunRecord, Settings
 from ftp.lab.recordings import GROUPS, SEEDS, recorded, use
+from ftp.lab.recordings.controls import use_controls
 from ftp.lab.settings import rate, scale
 
 __all__ = ["BLUE", "GREEN", "GREY", "ORANGE", "PURPLE", "SKY", "VERMILLION"]
@@ -109,14 +110,26 @@ def runs(
         return [store.load(made[settings]) for settings in wanted]
 
 
-def retrain(methods: Sequence[str], groups: Sequence[str] = ("methods",)) -> None:
+def retrain(methods: Sequence[str], groups: Sequence[str] = ("methods",), controls: Sequence[str] = ()) -> None:
     """Train the runs of a lesson here: from now on all its cells use them in place of the recorded ones.
 
-    It trains what the groups have of these methods, ten seeds each; what your store holds is not trained again.
+    It trains what the groups have of these methods, and then the controls, ten seeds each; what your store (or the
+    folder beside it) holds is not trained again.
     """
     for group in groups:
         there = [method for method in methods if method in (GROUPS[group].methods or methods)]
         use([run for method in there for run in runs(group, method=method, train=True)], group)
+    if controls:
+        from ftp.lab.controls import train_controls
+        from ftp.lab.progress import Progress
+        from ftp.lab.store import default_path
+
+        made: list[Any] = []
+        with Progress(len(controls) * len(SEEDS), "controls") as progress:
+            for run in train_controls(controls, default_path().parent / "controls", SEEDS):
+                made.append(run)
+                progress.at(len(made), f"{run['control']} seed {run['seed']}")
+        use_controls(made)
 
 
 def plan(group: str, *, method: str | None = None, seed: int | None = None) -> list[Settings]:

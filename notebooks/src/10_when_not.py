@@ -73,8 +73,8 @@ check("verdict", my_verdict)
 # %% [markdown]
 # ## Negative control: FTP against itself
 #
-# The runs are recorded, ten seeds each. To train them yourself, set `TRAIN = True` (80 runs; lesson 00 told you how
-# long one takes). The two with random weights and with leashes of length 0 stay recorded.
+# The runs are recorded, ten seeds each. To train them yourself, set `TRAIN = True` (110 runs; lesson 00 told you how
+# long one takes).
 #
 # A test that always finds something is no test. Put FTP on both sides, five seeds against the other five: whatever
 # difference there is, is chance, and the verdict should be 0.
@@ -82,7 +82,8 @@ check("verdict", my_verdict)
 # %%
 TRAIN = False
 if TRAIN:
-    retrain(("ftp", "finetune", "linear_probe"), groups=("methods", "gentle", "few_steps", "tiny_lr"))
+    controls = ("untrained_ftp", "untrained_finetune", "zero")
+    retrain(("ftp", "finetune", "linear_probe"), ("methods", "gentle", "few_steps", "tiny_lr"), controls)
 own = {name: [run.result[name] for run in recorded("digits", "ftp")] for name in ("id", "ood_avg")}
 same = [verdict(values[:5], values[5:]) for values in own.values()]
 claim("FTP does not beat itself, neither at home nor under shift", same == [0, 0])

@@ -234,6 +234,20 @@ def test_recipe_shows_grid_outcome_and_choice(lab: Call, monkeypatch: pytest.Mon
     assert lab("recipe", "digits", "tpgm").out.splitlines()[0] == "tpgm was not tuned here."
 
 
+def test_recipe_at_full_scale(lab: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rates tuned with batches of 64 grow with the batch; rates tuned at full scale are taken as they are."""
+    monkeypatch.setenv("FTP_SCALE", "full")
+    monkeypatch.setattr(recipes, "sheet", lambda world: SHEET)
+    lines = lab("recipe", "digits", "ftp").out.splitlines()
+    assert lines[0].startswith("Nothing was tuned at scale full.")
+    assert "4 times as large" in lines[0]
+    assert [line.split()[:3] for line in lines if line.startswith("  lr ")] == [["lr", "0.08", "(recipe)"]]
+    monkeypatch.setattr(recipes, "sheet", lambda world: {"full": SHEET["quick"]})
+    lines = lab("recipe", "digits", "ftp").out.splitlines()
+    assert lines[0].startswith("Chosen on ID validation alone")
+    assert [line.split()[:3] for line in lines if line.startswith("  lr ")] == [["lr", "0.02", "(recipe)"]]
+
+
 def test_recipe_of_a_world_that_has_none(lab: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(recipes, "sheet", lambda world: {})
     sentence = "digits has no tuned recipe at scale quick, so runs use the settings of the world and the methods.\n"

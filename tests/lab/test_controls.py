@@ -1,13 +1,17 @@
 """The controls: leashes that nobody learns, an anchor that means nothing, and what was recorded of them."""
 
+import json
+from pathlib import Path
+
 import pytest
 import torch
 
-from ftp.lab.controls import fixed_leash, layer_names, shuffled, untrained
+from ftp.lab.controls import control_settings, fixed_leash, layer_names, shuffled, train_controls, untrained
 from ftp.lab.figures._data import kind_of
 from ftp.lab.record import LabError
+from ftp.lab.recordings import controls as recorded_controls
 from ftp.lab.recordings import recorded
-from ftp.lab.recordings.controls import recorded_control
+from ftp.lab.recordings.controls import CONTROLS, recorded_control, use_controls
 from ftp.lab.settings import resolve
 from ftp.projection import row_l1
 
@@ -76,3 +80,41 @@ def test_the_recorded_controls_used_the_leashes_that_ftp_had_learned(name: str) 
         assert run.gamma == pytest.approx(wanted, rel=1e-3)
         assert all(run.distance[layer] <= run.gamma[layer] * 1.001 + 1e-6 for layer in gammas)
         assert 0 < run.ood_avg < run.id < 100
+
+
+@pytest.mark.slow
+def test_a_control_is_trained_once_and_then_read(tmp_path: Path) -> None:
+    names = ("untrained_ftp", "shuffled")
+    made = list(train_controls(names, tmp_path, [0], SHORT))
+    assert [run["control"] for run in made] == list(names)
+    assert len(list(tmp_path.iterdir())) == len(names)
+    files = sorted(tmp_path.iterdir())
+    kept = [file.stat().st_mtime_ns for file in files]
+    assert list(train_controls(names, tmp_path, [0], SHORT)) == json.loads(json.dumps(made))
+    assert [file.stat().st_mtime_ns for file in sorted(tmp_path.iterdir())] == kept
+    [other] = train_controls(["shuffled"], tmp_path, [0], {**SHORT, "steps": 3})  # other settings: trained anew
+    assert len(list(tmp_path.iterdir())) == len(files) + 1
+    assert other["accuracy"] != made[-1]["accuracy"]
+
+
+def test_settings_of_the_controls() -> None:
+    assert control_settings("frozen", 3).lr == control_settings("shuffled", 3).lr == resolve("digits", "ftp").lr
+    assert control_settings("zero", 3).lr == resolve("digits", "linear_probe").lr
+    assert {control_settings(name, 3).method for name in ("frozen", "shuffled", "zero")} == {"finetune"}
+    assert control_settings("untrained_ftp", 3) == resolve("digits", "ftp", {"seed": 3})
+    assert control_settings("untrained_finetune", 3) == resolve("digits", "finetune", {"seed": 3})
+
+
+def test_own_controls_take_the_place_of_the_recorded_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recorded_controls, "_own", {})
+    [first, *_] = recorded_controls.rows(recorded_controls.HOME)
+    others = {name: recorded_control(name) for name in CONTROLS if name != first["control"]}
+    use_controls([first])
+    assert [run.seed for run in recorded_control(first["control"])] == [first["seed"]]
+    assert {name: recorded_control(name) for name in others} == others
+
+
+def test_an_unknown_control_is_one_sentence(tmp_path: Path) -> None:
+    with pytest.raises(LabError) as error:
+        list(train_controls(["forzen"], tmp_path, [0]))
+    assert str(error.value) == "control is 'forzen'; did you mean frozen?"

@@ -31,8 +31,8 @@ def main(options: Namespace) -> int:
         head = _overview(sheet)
     if sheet and scale() not in recipes.sheet(world):
         head = (
-            f"Nothing was tuned at scale {scale()}. A run takes the settings tuned at scale quick, and its learning rates "
-            f"are {rate(1.0, world):g} times as high, as its batches are as large (the linear scaling rule).\n\n{head}"
+            f"Nothing was tuned at scale {scale()}. A run takes the settings tuned at scale quick; its batches are "
+            f"{rate(1.0, world):g} times as large, its learning rates as much higher (linear scaling).\n\n{head}"
         )
     put("\n\n".join(part for part in (head, _in_use(world, options.method) if options.method else "") if part))
     return 0

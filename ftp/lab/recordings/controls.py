@@ -1,11 +1,4 @@
-"""The recorded controls of the digits world (`ftp.lab.controls`), as data_scripts/record_controls.py wrote them.
-
-frozen               SGD on the leashes that FTP had learned with the same seed, fixed from the first step on
-shuffled             the same leashes, given to the wrong layers of the same kind
-untrained_ftp        FTP from random weights, which are its anchor
-untrained_finetune   fine-tuning from the same random weights
-zero                 every leash has length 0: the head and the statistics of the norms follow the data, nothing else
-"""
+"""The recorded controls of the digits world (`ftp.lab.controls`), as data_scripts/record_controls.py wrote them."""
 
 import gzip
 import json
@@ -18,6 +11,14 @@ from ftp.lab.record import LabError, average
 from ftp.lab.registry import unknown
 
 HOME = Path(__file__).resolve().parent / "controls_digits.json.gz"
+CONTROLS: Mapping[str, str] = {
+    "frozen": "SGD on the leashes that FTP had learned with the same seed, fixed from the first step on",
+    "shuffled": "the same leashes, given to the wrong layers of the same kind",
+    "untrained_ftp": "FTP from random weights, which are its anchor",
+    "untrained_finetune": "fine-tuning from the same random weights",
+    "zero": "every leash has length 0: the head and the statistics of the norms follow the data, nothing else",
+}
+_own: dict[str, list["Recorded"]] = {}  # what a reader has trained
 
 
 @dataclass(frozen=True)
@@ -48,10 +49,17 @@ def recorded_control(name: str) -> list[Recorded]:
     Traceback (most recent call last):
     ftp.lab.record.LabError: control is 'forzen'; did you mean frozen?
     """
-    found = [Recorded(**row) for row in rows(HOME)]
-    if name not in (names := list(dict.fromkeys(run.control for run in found))):
-        raise LabError(unknown("control", name, names))
-    return sorted((run for run in found if run.control == name), key=lambda run: run.seed)
+    if name not in CONTROLS:
+        raise LabError(unknown("control", name, CONTROLS))
+    found = _own.get(name) or [Recorded(**row) for row in rows(HOME) if row["control"] == name]
+    return sorted(found, key=lambda run: run.seed)
+
+
+def use_controls(own: Iterable[Mapping[str, Any]]) -> None:
+    """Have `recorded_control` give these instead of the recorded ones of the same names, until this process ends."""
+    found = [Recorded(**row) for row in own]
+    for name in {run.control for run in found}:
+        _own[name] = [run for run in found if run.control == name]
 
 
 def rows(path: Path) -> list[dict[str, Any]]:
