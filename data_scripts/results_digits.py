@@ -37,8 +37,8 @@ of a quiet machine: what a step costs is measured by `make bench`.
 {margins}
 
 The difference is paired by seed. On ID validation fine-tuning read {tuned} % at its own learning rate {rate:g} and
-{half} % at half of it. A gentler hand forgets less, so that row is here too; only the shifts can tell how gentle is
-gentle enough, and nobody may look at them to choose.
+{half} % at half of it. A gentler hand forgets less, so that row is here too{same}; only the
+shifts can tell how gentle is gentle enough, and nobody may look at them to choose.
 
 {mars}
 
@@ -117,17 +117,26 @@ def mars(run: RunRecord) -> str:
     if pulled == 0:
         same = f"that line of the table is plain fine-tuning at learning rate {run.settings.lr:g}"
         said += f"no row\ngoes farther than {far:.1f}, so it never pulls: {same}"
-        return f"{said}. Nothing in the ID\ndata asks for a leash."
+        return f"{said}. {ties(gamma)}"
     return f"{said}the farthest row is {far:.1f} away, and up to {pulled:.0%} of the rows of a layer are pulled back."
 
 
+def ties(gamma: float) -> str:
+    """Which other lengths of MARS-SP read as much on ID validation, at any rate."""
+    trials = recipes.tuned("digits")["outcome"]["mars_sp"]
+    best = max(trial["val_mean"] for trial in trials)
+    as_good = sorted({trial["settings"]["gamma"] for trial in trials if trial["val_mean"] == best} - {gamma})
+    others = " and ".join(f"{other:g}" for other in as_good)
+    return f"γ = {others} read as much there,\nand the loss decided." if others else "No other length read as much."
+
+
 def edges(sheet: dict[str, Any]) -> str:
-    """Which choices are the smallest or the largest value that was tried, of those with at least three."""
+    """Which choices are the smallest or the largest value that was tried."""
     found = []
     for method, values in sheet["grid"].items():
         for name, tried in values.items():
             chosen = sheet["recipe"][method].get(name)
-            if len(tried) > 2 and chosen in (min(tried), max(tried)):
+            if chosen in (min(tried), max(tried)):
                 found.append(f"{methods.method(method).title} {name}={chosen:g} (of {', '.join(map(str, tried))})")
     return "; ".join(found) or "nothing"
 
@@ -176,6 +185,9 @@ def main() -> None:
         rate=rate,
         tuned=read[rate],
         half=read[gentle[0].lr],
+        same=" (it is FTP's own rate: the row says what the leashes add)"
+        if gentle[0].lr == by["ftp"][0].settings.lr
+        else "",
         mars=mars(by["mars_sp"][0]),
         edges=edges(tuned),
         constraints=constraints(list(by["ftp"].values())),

@@ -1,6 +1,7 @@
 """The rules for every number and word that an optimizer takes: one table, one form of message."""
 
-from collections.abc import Callable
+import difflib
+from collections.abc import Callable, Iterable
 from numbers import Real
 from typing import Any
 
@@ -56,6 +57,27 @@ RULES: dict[str, Rule] = {
     "low_memory": (_flag, "True or False"),
     "hyper_lr": (_at_least_zero, "a number >= 0"),
 }
+
+
+# every other argument of an optimizer is an option that a group may set for itself
+NOT_OPTIONS = ("self", "params", "anchors", "unknown", "__class__")
+
+# what else an argument may be called: by its symbol in the paper, or as in other libraries
+MEANT = {"kappa": "k", "mu": "gamma_lr", "pre": "anchors", "learning_rate": "lr", "wd": "weight_decay"}
+
+
+def check_names(optimizer: str, unknown: Iterable[str], known: Iterable[str]) -> None:
+    """Refuse arguments that an optimizer does not have, with the one that was probably meant.
+
+    >>> check_names("SGDP", ["kappa"], known=["params", "lr", "k"])
+    Traceback (most recent call last):
+    TypeError: kappa is not an argument of SGDP; did you mean k?
+    """
+    names = list(known)
+    for name in unknown:
+        near = [MEANT[name]] if MEANT.get(name) in names else difflib.get_close_matches(name, names, n=1)
+        hint = f"did you mean {near[0]}?" if near else f"it takes {', '.join(names)}"
+        raise TypeError(f"{name} is not an argument of {optimizer}; {hint}")
 
 
 def check_group(group: dict[str, Any]) -> None:

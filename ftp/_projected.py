@@ -54,6 +54,7 @@ class Projected(Optimizer):
     _base_keys: tuple[str, ...] = ()
 
     def __init__(self, params: ParamsT, defaults: dict[str, Any], given_anchors: Mapping[str, Tensor] | None) -> None:
+        anchors.check_params(params)
         if given_anchors is not None and not isinstance(given_anchors, Mapping):
             raise TypeError(
                 f"anchors is of type {type(given_anchors).__name__}; it takes a state dict (name to tensor), "

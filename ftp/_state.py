@@ -9,7 +9,7 @@ from torch import Tensor
 from ftp import _sharded
 from ftp._layers import GAMMA
 from ftp._plan import LEASH_KEYS
-from ftp.anchors import plain_name
+from ftp.anchors import check_entries, check_params, plain_name
 from ftp.projection import EPS, mars_norm, wide
 
 KEPT_WIDE = ("row_l1", "gamma_state", "floor")  # float32 or better, whatever the weights are
@@ -25,7 +25,9 @@ def appendix_layout(group: dict[str, Any]) -> list[Any] | None:
     params = group["params"]
     if isinstance(params, set):
         raise TypeError("a group's params are a set, which has no order; give a list or model.named_parameters()")
-    params = group["params"] = [params] if isinstance(params, Tensor) else list(params)
+    params = [params] if isinstance(params, Tensor) else params
+    check_params(params)
+    params = group["params"] = list(params)
     if isinstance(group.get("name"), (list, tuple)):  # a string is a group's own label
         names = list(group.pop("name"))
         if len(names) != len(params):
@@ -33,6 +35,7 @@ def appendix_layout(group: dict[str, Any]) -> list[Any] | None:
                 f'a group has {len(params)} parameters and {len(names)} entries in "name"; give one name per parameter'
             )
         group["params"] = list(zip(names, params, strict=True))
+    check_entries(group["params"])
     named = sum(isinstance(entry, tuple) for entry in group["params"])
     if named not in (0, len(params)):
         raise ValueError(

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from ftp import _sharded
 
@@ -25,6 +25,37 @@ def plain_name(name: str) -> str:
     while name.startswith("module."):
         name = name.removeprefix("module.")
     return name
+
+
+def check_params(params: object) -> None:
+    """Raise if what should hold parameters is something else, such as the model itself.
+
+    >>> check_params(nn.Linear(2, 2).named_parameters())
+    """
+    if isinstance(params, Mapping) and "params" in params:
+        raise TypeError("params is one group; it takes a list of groups: put the group into [ ]")
+    no_list = isinstance(params, (nn.Module, Mapping, Tensor, str)) and not isinstance(params, nn.ParameterList)
+    if no_list or not isinstance(params, Iterable):
+        raise TypeError(
+            f"params is of type {type(params).__name__}; it takes names and parameters, or a list of groups: "
+            "write model.named_parameters()"
+        )
+
+
+def check_entries(entries: Iterable[object]) -> None:
+    """Raise unless each entry of a group is a tensor, or a name and a tensor.
+
+    >>> check_entries([("a", torch.zeros(1))])
+    """
+    for entry in entries:
+        parts = entry if isinstance(entry, tuple) else ("", entry)
+        if len(parts) == 2 and isinstance(parts[0], str) and isinstance(parts[1], Tensor):
+            continue
+        kinds = ", ".join(type(part).__name__ for part in parts)
+        what = f"({kinds})" if isinstance(entry, tuple) else f"an item of type {type(entry).__name__}"
+        raise TypeError(
+            f"params holds {what}; it takes tensors or pairs (name, tensor): write model.named_parameters()"
+        )
 
 
 def check_patterns(exclude_set: object) -> tuple[str, ...]:
@@ -81,13 +112,19 @@ def check_unique(names: Iterable[str], taken: Iterable[str]) -> None:
 
 
 def check_matched(patterns: Sequence[str], names: Sequence[str]) -> None:
-    """Raise if a pattern fits none of the names, and list the nearest ones.
+    """Raise if a pattern fits none of the names, and say what is near: a module's parameters, or some names.
 
     >>> check_matched(["head.*"], ["head.weight", "body.weight"])
+    >>> check_matched(["head"], ["head.weight", "body.weight"])
+    Traceback (most recent call last):
+    ValueError: exclude_set has 'head', which matches no parameter; for the parameters in it write 'head.*'
     """
     for pattern in patterns:
         if not matched(pattern, names):
-            raise ValueError(f"exclude_set has {pattern!r}, which matches no parameter; {nearest(pattern, names)}")
+            inside = plain_name(pattern).rstrip(".") + ".*"
+            is_module = matched(inside, names)
+            near = f"for the parameters in it write {inside!r}" if is_module else nearest(pattern, names)
+            raise ValueError(f"exclude_set has {pattern!r}, which matches no parameter; {near}")
 
 
 def nearest(wanted: str, names: Iterable[str]) -> str:
@@ -118,7 +155,7 @@ def find_anchors(
     free = {name for pattern in exclude_set for name in matched(pattern, names)}
     found: list[Tensor | None] = []
     for i, (name, param) in enumerate(zip(names, params, strict=True)):
-        if not isinstance(param, Tensor) or plain_name(name) in free or param.numel() == 0:
+        if plain_name(name) in free or param.numel() == 0:
             found.append(None)
             continue
         check_parameter(name, param)

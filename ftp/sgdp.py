@@ -1,13 +1,14 @@
 """SGDP: SGD on a learned leash (Alg. 1 with SGD as the base rule)."""
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, Never
 
 import torch
 from torch import Tensor
 from torch.optim.optimizer import ParamsT
 from torch.optim.sgd import sgd
 
+from ftp._options import NOT_OPTIONS, check_names
 from ftp._projected import Projected
 
 
@@ -65,9 +66,10 @@ class SGDP(Projected):
         gamma_count: str = "steps",
         per_element: bool = False,
         low_memory: bool = False,
+        **unknown: Never,  # there is none: a typing mistake gets a hint
     ) -> None:
-        # every argument but these is an option that a group may set for itself
-        options = {key: v for key, v in locals().items() if key not in ("self", "params", "anchors", "__class__")}
+        options = {key: v for key, v in locals().items() if key not in NOT_OPTIONS}
+        check_names(type(self).__name__, unknown, ("params", *options, "anchors"))
         super().__init__(params, options, anchors)
 
     def _base_state(self, param: Tensor, group: dict[str, Any]) -> dict[str, Any]:

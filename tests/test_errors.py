@@ -91,6 +91,8 @@ def flat(mark: str) -> list[nn.Parameter]:
 
 
 W = torch.zeros(2, 3)
+PARAMS = "it takes names and parameters, or a list of groups: write model.named_parameters()"
+ENTRIES = "it takes tensors or pairs (name, tensor): write model.named_parameters()"
 SENTENCES: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (
         lambda: sgdp(nesterov=True),
@@ -320,10 +322,74 @@ SENTENCES: list[tuple[Callable[[], Any], type[Exception], str]] = [
         "unconstrained has shape (2, 3) and anchor (3, 2); a layer and its anchor must have the same shape",
     ),
     (lambda: SGDP([]), ValueError, "optimizer got an empty parameter list"),
+    *[
+        (lambda given=given: SGDP(given), TypeError, f"params is of type {kind}; {PARAMS}")
+        for given, kind in (
+            (model(), "ModuleDict"),
+            (nn.Sequential(nn.Linear(3, 3)), "Sequential"),
+            (model().state_dict(), "OrderedDict"),
+            (dict(model().named_parameters()), "dict"),
+            (nn.Parameter(W), "Parameter"),
+            (model().named_parameters, "method"),
+            ("abc", "str"),
+            ([{"params": model()}], "ModuleDict"),
+            ([{"params": dict(model().named_parameters())}], "dict"),
+        )
+    ],
     (
-        lambda: SGDP([W, "b"]),
+        lambda: SGDP({"params": model().named_parameters(), "lr": 0.1}),
         TypeError,
-        "optimizer can only optimize Tensors, but one of the params is str",
+        "params is one group; it takes a list of groups: put the group into [ ]",
+    ),
+    *[
+        (lambda given=given: SGDP(given), TypeError, f"params holds {what}; {ENTRIES}")
+        for given, what in (
+            ([(param, name) for name, param in model().named_parameters()], "(Parameter, str)"),
+            ([("a", nn.Parameter(W), 1)], "(str, Parameter, int)"),
+            ([("a", "b")], "(str, str)"),
+            ([W, "b"], "an item of type str"),
+            ([nn.Linear(3, 3), nn.Linear(3, 2)], "an item of type Linear"),
+            ([model().named_parameters()], "an item of type generator"),
+            ([{"params": [nn.Parameter(W)], "name": [0]}], "(int, Parameter)"),
+        )
+    ],
+    *[
+        (
+            lambda pattern=pattern: sgdp(exclude_set={pattern}),
+            ValueError,
+            f"exclude_set has {pattern!r}, which matches no parameter; for the parameters in it write 'head.*'",
+        )
+        for pattern in ("head", "head.", "module.head")
+    ],
+    (
+        lambda: SGDP(nn.Sequential(*[nn.Linear(3, 3) for _ in range(6)]).named_parameters(), exclude_set={"5"}),
+        ValueError,
+        "exclude_set has '5', which matches no parameter; for the parameters in it write '5.*'",
+    ),
+    *[
+        (
+            lambda build=build, name=name: build(**{name: 1}),
+            TypeError,
+            f"{name} is not an argument of {kind}; did you mean {meant}?",
+        )
+        for build, kind in ((sgdp, "SGDP"), (adamp, "AdamP"))
+        for name, meant in (
+            ("kappa", "k"),
+            ("mu", "gamma_lr"),
+            ("gamma", "gamma_lr"),
+            ("exclude", "exclude_set"),
+            ("pre", "anchors"),
+            ("anchor", "anchors"),
+            ("learning_rate", "lr"),
+            ("wd", "weight_decay"),
+        )
+    ],
+    (
+        lambda: adamp(nesterov=True),
+        TypeError,
+        "nesterov is not an argument of AdamP; it takes params, lr, betas, eps, weight_decay, amsgrad, maximize, "
+        "foreach, capturable, fused, k, exclude_set, gamma_lr, gamma_betas, gamma_rows, gamma_count, per_element, "
+        "low_memory, anchors",
     ),
 ]
 
@@ -392,6 +458,11 @@ def test_a_refused_group_changes_nothing() -> None:
 def test_numbers_of_numpy_are_numbers() -> None:
     optimizer = sgdp(lr=np.float32(0.1), k=np.float64(0.5), momentum=np.float32(0.9))
     assert optimizer.param_groups[0]["k"] == 0.5
+
+
+def test_a_parameter_list_holds_parameters_though_it_is_a_module() -> None:
+    params = nn.ParameterList([nn.Parameter(W), nn.Parameter(W)])
+    assert list(SGDP(params).constraints()) == list(SGDP([{"params": params}]).constraints()) == ["param.0", "param.1"]
 
 
 def test_excluded_parameters_may_be_what_the_leash_cannot_take() -> None:

@@ -67,7 +67,8 @@ def ranks(kind: str) -> list[float]:
     return found
 
 
-def strayed() -> list[dict[str, float]]:
+def strayed(group: str = "methods") -> list[dict[str, float]]:
     """How far the convolutions of plain fine-tuning are from their anchors."""
-    found = [run.result["lipschitz"]["layers"] for run in by_method(recorded())["finetune"] if run.result is not None]
+    runs = by_method(recorded(group=group))["finetune"]
+    found = [run.result["lipschitz"]["layers"] for run in runs if run.result is not None]
     return [{name: float(far) for name, (_, far) in row.items() if name != "head.weight"} for row in found]

@@ -31,6 +31,7 @@ FONT = "Helvetica, Arial, sans-serif"
 CARD = 26  # pixels below a figure for the card
 VIEWS = ("live", "microscope", "race", "corruptions", "wise", "geometry", "runs", "paper")
 APP = "http://127.0.0.1:8501"
+_trained: set[str] = set()  # the scales at which this process was asked to train runs in place of the recorded ones
 PROBE_SECONDS = 0.002  # what `_probe` takes on the machine on which the lessons were timed
 
 
@@ -68,15 +69,19 @@ def doctor() -> None:
 def claim(sentence: str, condition: Any) -> None:
     """Assert that a sentence holds here and now, and print it.
 
+    What the lessons claim about training was measured at quick scale. So once runs have been trained here at full
+    scale, a sentence that does not hold for them is a finding: it is printed with a ✗, and the lesson goes on.
+
     >>> claim("two and two are four", 2 + 2 == 4)
     ✓ two and two are four
     >>> claim("two and two are five", 2 + 2 == 5)
     Traceback (most recent call last):
     AssertionError: this does not hold: two and two are five
     """
-    if not bool(condition):
+    holds = bool(condition)
+    if not holds and "full" not in _trained:
         raise AssertionError(f"this does not hold: {sentence}")
-    print(f"✓ {sentence}")
+    print(f"✓ {sentence}" if holds else f"✗ not at full scale: {sentence}")
 
 
 def runs(
@@ -95,6 +100,7 @@ def runs(
     from ftp.lab.store import Store
     from ftp.lab.sweep import Outcome, sweep
 
+    _trained.add(scale())
     wanted, ended = plan(group, method=method, seed=seed), []
     with Store() as store, Progress(len(wanted), "runs") as progress:
 

@@ -1,8 +1,8 @@
 # %% [markdown]
 # # 00 · Start here
 #
-# **The claim of this lesson:** fine-tuning makes a network good at the new task and lets it forget much of what it
-# could do before; on a leash (FTP, Alg. 1) it becomes as good at the new task and keeps the rest.
+# **The claim of this lesson:** a network that is fine-tuned for a new task may pay for it with what it could do before;
+# on a leash (FTP, Alg. 1) it becomes nearly as good at the new task and keeps the rest.
 #
 # - **You will be able to** say what your machine can do with this kit, and read the two numbers that the whole course
 #   is about: accuracy *at home* and accuracy *elsewhere*.
@@ -24,7 +24,7 @@ from ftp.lab import evaluate, lesson, worlds
 from ftp.lab.lesson import app_link, band, begin, card, claim, figure, outcome, predict, runs
 from ftp.lab.train import finetune
 
-begin("00", seconds=31, full=170)
+begin("00", seconds=31, full=55)
 
 # %% [markdown]
 # ## Is all well here?
@@ -104,6 +104,7 @@ def on_the_way(found, names):
 
 
 end = on_the_way(plain, ("id",))[0][-1]
+DASHED = {"color": "black", "dash": "dash"}
 
 
 # %% tags=["signature"]
@@ -113,14 +114,20 @@ for panel, names in ((1, ("id",)), (2, SHIFTS)):
     for title, found, color in (("fine-tuning", plain, lesson.VERMILLION), ("FTP", leash, lesson.BLUE)):
         band(fig, *on_the_way(found, names), title, color, panel=panel)
 for axis, name in (("", "id"), ("2", "ood_avg")):
-    level = mean(probe, name)
-    fig.add_shape(type="line", x0=0, x1=end, y0=level, y1=level, xref=f"x{axis}", yref=f"y{axis}", line_dash="dash")
-fig.update_yaxes(range=[0, 101])
+    place = {"xaxis": f"x{axis}", "yaxis": f"y{axis}", "showlegend": not axis, "mode": "lines"}
+    fig.add_scatter(x=[0, end], y=[mean(probe, name)] * 2, name="new last layer alone", line=DASHED, **place)
+fig.update_yaxes(range=[55, 101])
 card(fig, seeds=range(10), live=TRAIN)
 
 # %% [markdown]
-# (The dashed line is the new last layer alone. On the way, 200 images from home and 100 of each kind are read; the
-# claims stand on all of them, at the end.)
+# Both begin near 10 %, below the picture, because the last layer is new and random. So do not compare with the start
+# but with the dashed line, the network that was left as it is. Fine-tuning stays far below it. (On the way, 200 images
+# from home and 100 of each kind are read. At the end all are, 1,500 from home: there the numbers are a little lower,
+# and they count.)
+
+# %%
+for title, found in (("new last layer", probe), ("fine-tuning", plain), ("FTP", leash)):
+    print(f"{title:14s} {mean(found, 'id'):5.1f} % at home, {mean(found, 'ood_avg'):5.1f} % elsewhere")
 
 # %%
 ahead = mean(leash, "ood_avg") - mean(plain, "ood_avg")
@@ -169,17 +176,19 @@ for title, method, color in (("fine-tuning", "finetune", lesson.VERMILLION), ("F
 card(fig, seeds=(0, 1))
 
 # %% [markdown]
-# **Explain.** Both move their weights to fit the new images. Fine-tuning goes on walking, because nothing holds it, and
-# what the old weights knew is written over. FTP's leashes grow only as far as the new task asks. How a leash is
-# measured, why it holds, and who decides its length is what the lessons are about.
+# **Explain.** Both move their weights to fit the new images. Fine-tuning walks far in its first steps, because nothing
+# holds it, and much of what the old weights knew is written over. FTP's leashes grow only as far as the new task asks.
+# How a leash is measured, why it holds, and who decides its length is what the lessons are about.
 #
 # ## Negative control: is the learning rate to blame?
 #
-# Perhaps fine-tuning was just too hasty? Its learning rate was chosen by the accuracy at home, as is usual. So take
-# half of it:
+# Perhaps fine-tuning was just too hasty? Every method's learning rate was chosen by the accuracy at home, as is usual,
+# and that gave FTP half of what it gave fine-tuning. A fair rival walks at FTP's own pace, without a leash: fine-tuning
+# at half its rate.
 
 # %%
 gentle = runs("gentle", train=TRAIN)
+claim("this rival has the learning rate of FTP", gentle[0].settings.lr == leash[0].settings.lr)
 claim(
     "half the learning rate changes less than half a point at home", abs(mean(gentle, "id") - mean(plain, "id")) < 0.5
 )
@@ -199,23 +208,23 @@ for title, found, color in (*shown, ("FTP", leash, lesson.BLUE)):
 card(fig, seeds=range(10), live=TRAIN)
 
 # %% [markdown]
-# Yes, for the most part: a gentler hand keeps most of what was lost. But nobody tells you beforehand how gentle.
-# Whoever looks at home alone takes the hasty rate, which is a little better there. The leash is found without looking
-# elsewhere.
+# Yes, for the most part: a gentler hand keeps most of what was lost, and the leash itself adds the last few points. But
+# nobody tells you beforehand how gentle. Whoever looks at home alone takes the hasty rate, which is a little better
+# there. With FTP, whoever looks at home alone keeps what is elsewhere.
 #
 # ## Where this stops being true
 #
 # - **This is a small world:** 32 pixels, ten digits, minutes. It was made so that you can see the effect; how large it
 #   is for your network and your data, only your network and your data can tell.
 # - **The network must know something worth keeping.** If the pre-trained weights are bad, a leash holds you back.
-# - **If you only ever stay at home,** fine-tuning is as good, and simpler: its accuracy there is even a little higher.
+# - **If you only ever stay at home,** fine-tuning is simpler, and a third of a point better there.
 # - **Other methods keep much too.** How FTP compares with ten of them is lesson 06.
 #
 # ## What you have seen
 #
 # ![Digits read at home and elsewhere while two networks are trained](figures/00_start_here.png)
 #
-# Fine-tuning forgets, FTP keeps, and both are equally good at home. To see the two run beside each other, with every
+# Fine-tuning forgets, FTP keeps, and at home the two are nearly equal. To see them run beside each other, with every
 # layer: `make app`, then the address below.
 #
 # Next: [01 · Lipschitz, by number](01_lipschitz.ipynb).

@@ -1,10 +1,11 @@
 # %% [markdown]
 # # 11 · Your model, your data
 #
-# **The claim of this lesson:** FTP goes into a training loop of your own by changing one line, it resumes to the last
-# bit, and it forgives a learning rate that would ruin plain fine-tuning. Whether it *helps* is for your report to say.
+# **The claim of this lesson:** FTP goes into a training loop of your own by changing one line, and it resumes to the
+# last bit. What it makes of a learning rate that is far too large is your first bet below; whether it *helps* is for
+# your report to say.
 #
-# - **You will be able to** put `ftp` into your loop, on a GPU if there is one, save and resume it, avoid the one trap,
+# - **You will be able to** put `ftp` into your loop, on a GPU if there is one, save and resume it, avoid two traps,
 #   and write a page that a sceptical reader believes.
 # - **Time:** 40 minutes; the cells themselves run in seconds.
 # - **Needs:** [lesson 05](05_build_sgdp.ipynb), or the patience to take SGDP as it comes.
@@ -33,7 +34,7 @@ from ftp.lab.predictions import calibration
 
 device = "cuda" if torch.cuda.is_available() else "cpu"
 torch.set_num_threads(1)  # layers as small as these are slower on two
-begin("11", seconds=20)
+begin("11", seconds=23)
 
 # %% [markdown]
 # ## The picture
@@ -57,14 +58,14 @@ digits = load_digits()
 pixels, labels = torch.tensor(digits.images).float().flatten(1) / 16, torch.tensor(digits.target)
 order = torch.randperm(len(labels), generator=torch.Generator().manual_seed(0))
 heaps = [TensorDataset(pixels[i], labels[i]) for i in order.split([1000, 200, 200, 397])]
-elsewhere, train, val, test = heaps
-print({name: len(heap) for name, heap in zip(("elsewhere", "train", "val", "test"), heaps, strict=True)})
+pretrain, train, val, test = heaps
+print({name: len(heap) for name, heap in zip(("pretrain", "train", "val", "test"), heaps, strict=True)})
 
 # %% [markdown]
 # ## Your model
 #
-# Any `nn.Module` will do. Here a small one with a `body` and a `head`. The people elsewhere saw digits in many looks:
-# dark on light and light on dark, faint, noisy.
+# Any `nn.Module` will do. Here a small one with a `body` and a `head`. The people who pre-train show it digits in many
+# looks: dark on light and light on dark, faint, noisy.
 
 
 # %%
@@ -96,7 +97,7 @@ torch.manual_seed(2023)
 draw, net = torch.Generator().manual_seed(0), Net().to(device)
 optimizer = torch.optim.SGD(net.parameters(), lr=0.05, momentum=0.9)
 for _ in range(50):
-    for x, y in DataLoader(elsewhere, batch_size=64, shuffle=True, generator=draw):
+    for x, y in DataLoader(pretrain, batch_size=64, shuffle=True, generator=draw):
         one_step(net, optimizer, many_looks(x, draw), y)
 pretrained = net.body.state_dict()  # this is what you would download
 
@@ -105,6 +106,16 @@ pretrained = net.body.state_dict()  # this is what you would download
 #
 # You have 200 clean digits, and fine-tune on them. The loop is the one that everybody writes. The line that changes is
 # the one that builds the optimizer: parameters come *with their names*, and `exclude_set` says who runs free.
+#
+# | argument | in the paper | what it does | default |
+# |---|---|---|---|
+# | `exclude_set` | | names or patterns of what runs free | nothing does |
+# | `k` | κ, Eq. 5 | how much a wish to *shorten* the leash counts, 0 to 1 | 1.0 |
+# | `gamma_lr` | μ, Alg. 2 | how fast a leash changes its length | 0.01 |
+# | `anchors` | $W_0$, Alg. 1 | where the posts are, by name | the weights of this moment |
+#
+# The base rule has the arguments of `torch.optim.SGD`. If your loop has AdamW, take `ftp.AdamP`: AdamW on a leash, with
+# the same four. `help(ftp.SGDP)` has the rest.
 
 
 # %%
@@ -146,8 +157,8 @@ claim("the head has none", not any(name.startswith("head") for name in far))
 # %% [markdown]
 # ## Measure: the task, and what has shifted
 #
-# `id` is the accuracy on clean digits that were in no heap before; `ood` is the mean over four looks that your 200
-# digits do not have. Nothing of this may be used to *choose* anything; for that there is `val`.
+# `id` is the accuracy on the clean digits of `test`, which nobody trains on; `ood` is the mean over four looks of them
+# that your 200 digits do not have. Nothing of this may be used to *choose* anything; for that there is `val`.
 
 
 # %%
@@ -211,8 +222,8 @@ card(fig, seeds=seeds)
 # %% [markdown]
 # ## Explain
 #
-# A row cannot run farther than its leash, and the leash grows by about μ = 0.01 per step, whatever the learning rate.
-# So a rate that is too large wants much and gets little. Plain SGD gets what it wants.
+# A row cannot run farther than its leash, and the leash grows by about μ = 0.01 (`gamma_lr`) per step, whatever the
+# learning rate. So a rate that is too large wants much and gets little. Plain SGD gets what it wants.
 #
 # (Look at the left picture: at 0.3, SGD has not only forgotten the other looks, it has ruined the whole network.)
 #
@@ -221,7 +232,7 @@ card(fig, seeds=seeds)
 #
 # ## Negative control: the post in the wrong place
 #
-# The one trap. Build the optimizer *first* and load the weights *afterwards*: now the posts stand where the random
+# The first trap. Build the optimizer *first* and load the weights *afterwards*: now the posts stand where the random
 # weights were. What does the first step do?
 
 # %%
@@ -247,9 +258,28 @@ home = (model.body[0].weight - pretrained["0.weight"]).abs().max().item()
 claim("in the right order, the first step leaves the body where it was pre-trained", home < 1e-6)
 
 # %% [markdown]
-# (If your code loads its weights late and you cannot change that, `ftp.SGDP` takes `anchors=`, a dict of tensors by
-# name. See [ftp/README.md](../ftp/README.md).)
+# (If your code loads its weights late and you cannot change that, give the posts by hand: `anchors=` takes a dict of
+# tensors by name, such as a state dict.)
 #
+# ## The second trap: a head on a leash
+#
+# It is silent. Forget `exclude_set`, or pass `model.parameters()`, which has no names: all is well-formed, so no error
+# is raised, and the new head is tied to its random start. Look at `optimizer.constraints()` once, before you train.
+
+
+# %%
+def head_tied(model, lr):
+    return ftp.SGDP(model.parameters(), lr=lr, momentum=0.9)  # no names, no exclude_set, no error
+
+
+# %%
+tied = [len(make(new_model(seed=0), 0.03).constraints()) for make in (with_leash, head_tied)]
+claim("six tensors are on a leash instead of four: the weight and the bias of the head, too", tied == [4, 6])
+free = [r["id"] for r in runs["ftp"] if r["lr"] == 0.03]
+cost = [one - run(head_tied, 0.03, seed)["id"] for one, seed in zip(free, seeds, strict=True)]
+claim("a head on a leash costs each of ten seeds more than 5 points on the task itself", min(cost) > 5)
+
+# %% [markdown]
 # ## On a GPU
 #
 # The cells above ran on the device that the first line names. What changes on a GPU: the model goes there before the
@@ -302,8 +332,8 @@ claim("without the optimizer's part it is another run", (forgot - whole).abs().m
 # ## Exercise 2: a row of numbers ★★
 #
 # `runs` are all runs of one method: a list of dicts with `lr`, `seed`, `val`, `id` and `ood`. Return a dict with the
-# `lr` that is best on `val`, the number of `seeds` that were run with it, their mean `id` and `ood`, and the `spread`
-# of `ood`, from the worst seed to the best.
+# `lr` that has the best mean `val` over its seeds, the number of `seeds` that were run with it, their mean `id` and
+# `ood`, and the `spread` of `ood`, from the worst seed to the best.
 
 
 # %%
@@ -381,7 +411,7 @@ card(fig)
 #   add up in another order each time; then nothing is, with any optimizer.
 # - **What has no gradient has no leash.** The running means of a batch norm are buffers: they follow your data freely.
 # - **The generator belongs to the checkpoint.** The last cells kept `draw` in memory; a new process must load it, as
-#   your `my_checkpoint` does. The `Run` of exercise 1, resumed without it, ends elsewhere:
+#   your `my_checkpoint` does. The `Run` of exercise 1, resumed without it, ends with other weights:
 
 # %%
 whole, half, fresh = Run(), Run(), Run(seed=1)
@@ -397,9 +427,9 @@ claim("with other batches it is another run", not torch.equal(fresh.model[0].wei
 #
 # ![Accuracy on the task and on shifted data, three learning rates, with and without a leash](figures/11_your_model.png)
 #
-# One line in your loop, the posts before the walk, the whole state in the checkpoint, and a page that says what was
-# tuned on what. The rest is your model and your data. To watch a run of your own settings: `make app`, then the address
-# below.
+# One line in your loop, the posts before the walk, the new head free, the whole state in the checkpoint, and a page
+# that says what was tuned on what. The rest is your model and your data. To watch a run of your own settings:
+# `make app`, then the address below.
 #
 # Before: [09 · FTP is a hyper-optimizer](09_hyper_optimizer.ipynb).
 

@@ -113,6 +113,15 @@ def test_hints_go_from_a_nudge_to_nearly_the_answer(exercise: Exercise, capsys: 
     assert str(error.value) == f"hint 4 of {exercise.name} does not exist; ask for 1 to 3"
 
 
+def test_the_number_of_a_hint_may_be_a_word(capsys: pytest.CaptureFixture[str]) -> None:
+    hint("checkpoint", "1")
+    assert capsys.readouterr().out == f"hint 1 of 3: {load('checkpoint').hints[0]}\n"
+    for number in ("one", 1.0, 0):
+        with pytest.raises(LabError) as error:
+            hint("checkpoint", number)  # type: ignore[arg-type]
+        assert str(error.value) == f"hint {number} of checkpoint does not exist; ask for 1 to 3"
+
+
 @each
 def test_an_exercise_is_well_formed(exercise: Exercise) -> None:
     assert exercise.name == sys.modules[f"ftp.lab.exercises.{exercise.name}"].__name__.rsplit(".", 1)[1]
@@ -150,6 +159,53 @@ def test_two_mistakes_at_once_get_the_nearest_sentence_and_none_gets_the_plain_o
     assert check("mars_norm", whole_then_off).message.startswith("perhaps you took the norm of the whole tensor")
     message = check("mars_norm", lambda weight: right(weight) + 0.5).message
     assert message == "W = [[3, -4, 2], [1, 1, -1]]: expected 9, yours gave 9.5"
+
+
+@each
+def test_a_likely_mistake_is_in_doubt_but_a_fact_is_not(exercise: Exercise) -> None:
+    for mistake in exercise.mistakes:
+        doubt = _exercise.perhaps(mistake.says)
+        assert re.match("perhaps (you |your |this is why: )", doubt)
+        assert doubt.endswith(mistake.says)
+
+
+def test_a_fact_that_explains_one_question_only_is_not_in_doubt() -> None:
+    def inputs_only_then_off(gamma: float, shape: tuple[int, ...]) -> float:
+        return gamma / shape[1] if shape == (64, 32, 3, 3) else 9.0
+
+    message = check("explain_layer", inputs_only_then_off).message
+    assert message.startswith("perhaps this is why: a row of a convolution is the whole output channel")
+
+
+@pytest.mark.parametrize(
+    ("name", "answer", "sentence"),
+    [
+        ("falsifier", (6, 0), "promised 0, gained 0.09 with a standard error of 0.04"),
+        ("falsifier", ("1", "0"), "numbers are expected, one of yours is of type str"),
+        ("falsifier", 1, "a number of the list and a promise are expected, yours has shape ()"),
+        ("state_bytes", (4, 8, 16), "FTP differs from what is counted, yours are [4, 8, 16]"),
+        ("state_bytes", (5, 8, 16), "fine-tuning and FTP differ from what is counted, yours are [5, 8, 16]"),
+        ("checkpoint", lambda run: {}, "the checkpoint must have model, optimizer, scheduler, draw, epoch"),
+    ],
+)
+def test_a_wrong_answer_is_told_what_is_wanted(name: str, answer: Any, sentence: str) -> None:
+    assert sentence in check(name, answer).message
+
+
+@pytest.mark.parametrize("part", ["scheduler", "draw"])
+def test_a_part_of_a_checkpoint_that_leads_elsewhere_is_named(part: str) -> None:
+    kept = define(load("checkpoint").solution, "my_checkpoint")
+    other = {"scheduler": {}, "draw": torch.Generator().manual_seed(0).get_state()}
+    message = check("checkpoint", lambda run: {**kept(run), part: other[part]}).message
+    assert message.splitlines()[1] == f"  is '{part}' that of `run`, and of this moment?"
+
+
+@pytest.mark.parametrize("part", ["compared", "tuned_on", "tries", "measured_on", "seeds", "spread"])
+@pytest.mark.parametrize("value", [7.5, [[]], {"a": []}, torch.ones(3), [None, None]], ids=str)
+def test_a_strange_part_of_a_report_gets_a_sentence(part: str, value: Any) -> None:
+    report = define(load("report").solution, "my_report")
+    outcome = check("report", {**report, part: value})
+    assert (outcome.status, len(outcome.message.splitlines())) == ("wrong", 2)
 
 
 def test_not_a_number_is_wrong() -> None:

@@ -104,6 +104,24 @@ def test_a_claim_that_does_not_hold_stops_the_cell(capsys: pytest.CaptureFixture
     assert capsys.readouterr().out == "✓ a tensor can be true\n"
 
 
+def test_at_full_scale_a_claim_about_own_runs_may_fail(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """Only for runs that were trained there: with recorded runs a claim holds at both scales, or it is an error."""
+    monkeypatch.setattr(lesson, "_trained", set())
+    monkeypatch.setenv("FTP_STORE", str(tmp_path / "runs.db"))
+    monkeypatch.setenv("FTP_SCALE", "full")
+    lesson.runs("few_steps", method="ftp", seed=0)
+    with pytest.raises(AssertionError):
+        claim("the sky is green", False)
+    (tmp_path / "runs.db").mkdir()
+    with pytest.raises(LabError):  # it is asked to train, and cannot: a folder in the place of the store
+        lesson.runs("few_steps", method="ftp", seed=0, train=True)
+    claim("the sky is green", False)
+    claim("the sky is blue", True)
+    assert capsys.readouterr().out == "✗ not at full scale: the sky is green\n✓ the sky is blue\n"
+
+
 def test_begin_says_where_and_how_long(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(lesson, "_probe", lambda: 2 * lesson.PROBE_SECONDS)
     monkeypatch.setenv("FTP_SCALE", "quick")

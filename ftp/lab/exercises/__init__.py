@@ -73,16 +73,17 @@ def check(name: str, answer: Any) -> Outcome:
     return Outcome(name, status, message)
 
 
-def hint(name: str, number: int = 1) -> None:
+def hint(name: str, number: int | str = 1) -> None:
     """Print a hint: 1 is a nudge, 2 says how, 3 is nearly the answer.
 
     >>> hint("mars_norm", 1)
     hint 1 of 3: take one row at a time: how large can the sum w_1 x_1 + w_2 x_2 + ... get if each x is 1 or -1?
     """
     hints = load(name).hints
-    if number not in range(1, len(hints) + 1):
+    there = {str(n): text for n, text in enumerate(hints, start=1)}
+    if str(number) not in there:
         raise LabError(f"hint {number} of {name} does not exist; ask for 1 to {len(hints)}")
-    print(f"hint {number} of {len(hints)}: {hints[number - 1]}")
+    print(f"hint {number} of {len(hints)}: {there[str(number)]}")
 
 
 def solution(name: str) -> None:

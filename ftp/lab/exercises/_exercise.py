@@ -114,8 +114,18 @@ def explain(exercise: Exercise, answer: Any, question: Question, problem: str) -
     # two mistakes at once agree with neither everywhere: then one that agrees here will do, if it is alone
     here = [mistake for mistake, replies in known if _equal(given[at], replies[at])]
     if same or len(here) == 1:
-        return f"{'' if same else 'perhaps '}{(same or here)[0].says}\n  {shown}"
+        says = (same or here)[0].says
+        return f"{says if same else perhaps(says)}\n  {shown}"
     return shown
+
+
+def perhaps(says: str) -> str:
+    """The sentence of a mistake that is likely, but not sure. The doubt is about the mistake, never about a fact.
+
+    >>> perhaps("you took the average row."), perhaps("MARS is per row.")
+    ('perhaps you took the average row.', 'perhaps this is why: MARS is per row.')
+    """
+    return f"perhaps {says}" if says.startswith(("you ", "your ")) else f"perhaps this is why: {says}"
 
 
 def ask(exercise: Exercise, answer: Any, question: Question) -> Any:
@@ -184,6 +194,10 @@ def numbers(value: Any) -> Tensor:
     try:
         return torch.as_tensor(value).detach().to("cpu", torch.float64)
     except (TypeError, ValueError, RuntimeError):
+        entries = value if isinstance(value, list | tuple) else ()
+        strange = [type(entry).__name__ for entry in entries if isinstance(entry, str | dict | None)]
+        if strange:
+            raise Failed(f"numbers are expected, one of yours is of type {strange[0]}") from None
         raise Failed(f"a number or a tensor is expected, yours is of type {type(value).__name__}") from None
 
 

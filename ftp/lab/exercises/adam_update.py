@@ -118,6 +118,34 @@ def my_adam_update(gamma, grad, m, v, t, mu=0.01, b1=0.9, b2=0.999, eps=1e-8):
             _code(last="return gamma - 0.01 * m / (1 - 0.9**t) / ((v / (1 - 0.999**t)) ** 0.5 + 1e-8)"),
             "γ alone came back; return γ, m and v, because the next step needs all three.",
         ),
+        Mistake(
+            _code(last="return m, v, gamma - 0.01 * m / (1 - 0.9**t) / ((v / (1 - 0.999**t)) ** 0.5 + 1e-8)"),
+            "the three numbers are right, but in another order; return γ first, then m, then v.",
+        ),
+        Mistake(
+            _code(last="return gamma - 0.01 * m / (1 - 0.9**t) / ((v / (1 - 0.999**t)) ** 0.5 + 1e-8), v, m"),
+            "the three numbers are right, but in another order; return γ first, then m, then v.",
+        ),
+        Mistake(
+            _code(last="return gamma - 0.01 * m / ((v / (1 - 0.999**t)) ** 0.5 + 1e-8), m, v"),
+            "you corrected v only; m begins at 0 as well, so divide it by 1 - b1**t.",
+        ),
+        Mistake(
+            _code(last="return gamma - 0.01 * m / (1 - 0.9**t) / (v**0.5 + 1e-8), m, v"),
+            "you corrected m only; v begins at 0 as well, so divide it by 1 - b2**t.",
+        ),
+        Mistake(
+            _code(
+                m="0.999 * m + 0.001 * grad",
+                v="0.9 * v + 0.1 * grad**2",
+                last="return gamma - 0.01 * m / (1 - 0.999**t) / ((v / (1 - 0.9**t)) ** 0.5 + 1e-8), m, v",
+            ),
+            "you swapped b1 and b2; b1 = 0.9 belongs to m, b2 = 0.999 to v.",
+        ),
+        Mistake(
+            _code(last="return gamma - 0.01 * m / (1 - 0.999**t) / ((v / (1 - 0.9**t)) ** 0.5 + 1e-8), m, v"),
+            "you swapped b1 and b2 in the correction; m is divided by 1 - b1**t, v by 1 - b2**t.",
+        ),
     ),
     variants=(
         "from ftp.constraint import adam_update as my_adam_update",

@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 import ftp
-from ftp.lab.exercises._exercise import Exercise, Mistake, Question
+from ftp.lab.exercises._exercise import Exercise, Mistake, Question, define
 
 KEPT = {
     "model": "the weights and buffers of the network are lost, and it starts anew",
@@ -16,6 +16,8 @@ KEPT = {
     "draw": "the batches that follow are drawn in another order",
     "epoch": "nobody knows how many epochs are left",
 }
+KEEP = {name: f"run.{name}.state_dict()" for name in ("model", "optimizer", "scheduler")}
+KEEP |= {"draw": "run.draw.get_state()", "epoch": "run.epoch"}
 EPOCHS, STOP = 6, 3
 
 
@@ -51,11 +53,17 @@ class Run:
 
     def restore(self, kept: dict[str, Any]) -> None:
         """Go on from a checkpoint."""
-        self.model.load_state_dict(kept["model"])
-        self.optimizer.load_state_dict(kept["optimizer"])
-        self.scheduler.load_state_dict(kept["scheduler"])
-        self.draw.set_state(kept["draw"])
-        self.epoch = kept["epoch"]
+        for name in KEPT:
+            self.put(name, kept[name])
+
+    def put(self, name: str, part: Any) -> None:
+        """Go on from one part of a checkpoint."""
+        if name == "epoch":
+            self.epoch = part
+        elif name == "draw":
+            self.draw.set_state(part)
+        else:
+            getattr(self, name).load_state_dict(part)
 
 
 def judge(given: Any, run: Run) -> str | None:
@@ -64,35 +72,55 @@ def judge(given: Any, run: Run) -> str | None:
         return f"a dict is expected, yours is of type {type(given).__name__}\n  its keys are {', '.join(KEPT)}"
     for key, lost in KEPT.items():
         if key not in given:
-            return f"{key!r} is missing: {lost}.\n  the checkpoint has {', '.join(KEPT)}"
+            return f"{key!r} is missing: {lost}.\n  the checkpoint must have {', '.join(KEPT)}"
     try:
-        file = io.BytesIO()
-        torch.save(given, file)
-        file.seek(0)
         fresh = Run(seed=1)
-        fresh.restore(torch.load(file, weights_only=True))
+        fresh.restore(_through_a_file(given))
     except Exception as error:
         return f"a new process cannot load it: {_what(given)}.\n  it stopped with {type(error).__name__}"
     if fresh.epoch != run.epoch:
-        return f"the epoch is {run.epoch}, yours is {fresh.epoch}.\n  keep run.epoch as it is"
-    fresh.go(EPOCHS)
-    truth = Run()
-    truth.go(EPOCHS)
-    ends = zip(truth.model.state_dict().values(), fresh.model.state_dict().values(), strict=True)
-    if all(torch.equal(*pair) for pair in ends):
+        return f"the epoch is {run.epoch}, yours is {fresh.epoch!r}.\n  keep run.epoch as it is"
+    if _ends_well(given):
         return None
-    return "it loads, but the run ends elsewhere.\n  is every part that of `run`, and of this moment?"
+    right = define(_SOLUTION, "my_checkpoint")(run)
+    off = [key for key in KEPT if _ends_well({**given, key: right[key]})]
+    what = f"is {off[0]!r}" if off else "is every part"
+    return f"it loads, but the run ends elsewhere.\n  {what} that of `run`, and of this moment?"
+
+
+def _ends_well(kept: dict[str, Any]) -> bool:
+    """Whether a new process ends with the weights and buffers of a run that was never stopped."""
+    truth, fresh = Run(), Run(seed=1)
+    fresh.restore(_through_a_file(kept))
+    for run in (truth, fresh):
+        run.go(EPOCHS)
+    ends = zip(truth.model.state_dict().values(), fresh.model.state_dict().values(), strict=True)
+    return all(torch.equal(*pair) for pair in ends)
+
+
+def _through_a_file(kept: Any) -> Any:
+    file = io.BytesIO()
+    torch.save(kept, file)
+    file.seek(0)
+    return torch.load(file, weights_only=True)
 
 
 def _what(given: dict[str, Any]) -> str:
+    """Which part a new process cannot load."""
     for key in ("model", "optimizer", "scheduler"):
         if not isinstance(given[key], dict):
-            return f"{key!r} is a {type(given[key]).__name__}; keep its state_dict()"
+            return f"{key!r} is of type {type(given[key]).__name__}; keep its state_dict()"
         if key == "model" and set(given[key]) != set(Run().model.state_dict()):
             return "'model' has not all weights and buffers; keep its state_dict()"
     if not isinstance(given["draw"], torch.Tensor):
         return "'draw' is not the state of the generator; keep draw.get_state()"
-    return "some part is not what `restore` expects"
+    fresh = Run(seed=1)
+    for key, right in KEEP.items():
+        try:
+            fresh.put(key, _through_a_file(given[key]))
+        except Exception:
+            return f"{key!r} is not all of its state; keep {right}"
+    return f"what is beside {', '.join(KEPT)} does not go through a file; leave it out"
 
 
 def _stopped() -> Run:
@@ -132,7 +160,7 @@ EXERCISE = Exercise(
         *(Mistake(_code(f'del kept["{key}"]'), f"{key!r} is missing: {lost}.") for key, lost in KEPT.items()),
         Mistake(
             _code('kept["model"] = list(run.model.parameters())'),
-            "a new process cannot load it: 'model' is a list; keep its state_dict().",
+            "a new process cannot load it: 'model' is of type list; keep its state_dict().",
         ),
         Mistake(
             _code('kept["model"] = dict(run.model.named_parameters())'),
@@ -142,11 +170,25 @@ EXERCISE = Exercise(
             _code('kept["draw"] = run.draw.initial_seed()'),
             "a new process cannot load it: 'draw' is not the state of the generator; keep draw.get_state().",
         ),
+        Mistake(
+            _code('kept["optimizer"] = {}'),
+            "a new process cannot load it: 'optimizer' is not all of its state; keep run.optimizer.state_dict().",
+        ),
+        Mistake(
+            _code('kept["draw"] = kept["draw"][:8]'),
+            "a new process cannot load it: 'draw' is not all of its state; keep run.draw.get_state().",
+        ),
+        Mistake(
+            _code('kept["run"] = run'),
+            "a new process cannot load it: "
+            "what is beside model, optimizer, scheduler, draw, epoch does not go through a file; leave it out.",
+        ),
         Mistake(_code('kept["epoch"] = 0'), f"the epoch is {STOP}, yours is 0."),
         Mistake(
             _code('kept["draw"] = torch.Generator().manual_seed(0).get_state()'),
             "it loads, but the run ends elsewhere.",
         ),
+        Mistake(_code('kept["scheduler"] = {}'), "it loads, but the run ends elsewhere."),
     ),
     variants=(
         """

@@ -41,7 +41,7 @@ EXERCISE = Exercise(
     name="compose_bound",
     lesson="02",
     answer="my_bound",
-    missing="the product of (L_0 + L_d) over the layers",
+    missing="one number, the bound of the whole network",
     well_done="Within a layer constants add up (Lemma 1), from layer to layer they multiply.",
     hints=(
         "follow a shake of size 1 through the network: how large can it be after the first layer, after the second?",
@@ -103,6 +103,10 @@ def my_bound(weights, leashes):
         Mistake(
             "my_bound = lambda weights, leashes: [ftp.mars_norm(w) + d for w, d in zip(weights, leashes)]",
             "that is one constant per layer; multiply them to get the network's.",
+        ),
+        Mistake(
+            "my_bound = lambda weights, leashes: max(ftp.mars_norm(w) + d for w, d in zip(weights, leashes))",
+            "you took the largest layer only; every layer can enlarge the shake again, so their constants multiply.",
         ),
     ),
     variants=(

@@ -51,6 +51,29 @@ def _triple(x: Tensor) -> Tensor:
     return 3 * x
 
 
+def _code(moved: str = "h(x) - h(other)", drop: bool = True, last: str = "(moved / distance).max()") -> str:
+    """A wrong answer: the solution with one of its lines changed; with or without a look at equal points."""
+    lines = [f"moved, distance = ({moved}).abs().amax(dim=1), (x - other).abs().amax(dim=1)"]
+    lines += ["moved, distance = moved[distance > 0], distance[distance > 0]"] if drop else []
+    return "\n    ".join(["def my_estimate(h, x, other):", *lines, f"return {last}"])
+
+
+# each of these is made with and without care for equal points
+_BOTH = (
+    (
+        {"moved": "h(x - other)"},
+        "you put the difference x - other into h; let h answer both points, then take h(x) - h(other).",
+    ),
+    (
+        {"last": "(distance / moved).max()"},
+        "the fraction is upside down; the constant is how far the output moves per move of the input.",
+    ),
+    (
+        {"last": "moved / distance"},
+        "you gave one ratio per pair; the constant is one number, the largest of them.",
+    ),
+)
+
 EXERCISE = Exercise(
     name="estimate_constant",
     lesson="01",
@@ -121,6 +144,16 @@ def my_estimate(h, x, other):
 """,
             "you took the largest entry with its sign; the max norm is the largest size: abs() first.",
         ),
+        Mistake(
+            """
+def my_estimate(h, x, other):
+    apart = (x != other).all(dim=1)
+    moved, distance = (h(x) - h(other)).abs().amax(dim=1), (x - other).abs().amax(dim=1)
+    return (moved[apart] / distance[apart]).max()
+""",
+            "you dropped pairs that share one entry; only two points that are equal in every entry are no pair.",
+        ),
+        *(Mistake(_code(**change, drop=drop), says) for change, says in _BOTH for drop in (True, False)),
     ),
     variants=(
         "from ftp.lab.exercises.estimate_constant import one_by_one as my_estimate",

@@ -72,12 +72,16 @@ SCENES = (
     _scene("body.weight head.weight head.bias", "head.*", "body.weight"),
     _scene("ahead.weight head.weight header.weight", "head.*", "ahead.weight header.weight"),
     _scene("body.weight body.bias head.weight head.bias", "*.bias head.*", "body.weight"),
+    _scene("body.weight head.weight", "head.* head.weight", "body.weight"),  # both match one name, in either order
     _scene("body.weight head.weight", "haed.*", None),
     _scene("body.weight head.weight", "head.* nrom.*", None),
     _scene("body.weight head.weight", "head", None),
+    # a name with a star in it: here whole names and arguments the wrong way round are not the same mistake
+    _scene("scale* head.weight", "scale**", "head.weight"),
 )
 
 _MATCH = "from fnmatch import fnmatchcase\n"
+SWAPPED = "you gave fnmatchcase the pattern first; it wants the name first: fnmatchcase(name, pattern)."
 MISTAKES = (
     Mistake(
         _MATCH + "def my_leashed(names, exclude_set):\n"
@@ -124,6 +128,28 @@ MISTAKES = (
         "            raise ValueError\n"
         "    return [n for n in names if not any(re.match(p.replace('*', '.*'), n) for p in exclude_set)]",
         "you used a regular expression, where a dot is any character and the end is open; use fnmatchcase.",
+    ),
+    Mistake(
+        _MATCH + "def my_leashed(names, exclude_set):\n"
+        "    for p in exclude_set:\n"
+        "        left = [n for n in names if not fnmatchcase(n, p)]\n"
+        "        if len(left) == len(names):\n            raise ValueError(p)\n"
+        "        names = left\n"
+        "    return names",
+        "you look for a pattern only among the names that are left; two patterns may match the same name, so look "
+        "among all names.",
+    ),
+    Mistake(
+        _MATCH + "def my_leashed(names, exclude_set):\n"
+        "    for p in exclude_set:\n"
+        "        if not any(fnmatchcase(p, n) for n in names):\n            raise ValueError(p)\n"
+        "    return [n for n in names if not any(fnmatchcase(p, n) for p in exclude_set)]",
+        SWAPPED,
+    ),
+    Mistake(
+        _MATCH + "def my_leashed(names, exclude_set):\n"
+        "    return [n for n in names if not any(fnmatchcase(p, n) for p in exclude_set)]",
+        SWAPPED,
     ),
 )
 

@@ -22,8 +22,9 @@ EXPERIMENTS = (
 MOST = 1.0  # points that may be promised: a larger promise is easy to break
 KEPT = "there FTP keeps the promise; look where it has nothing to protect, or too little time."
 UNDECIDED = "these seeds cannot tell: the promise may still be true; promise more, or look elsewhere."
+HOPELESS = "these seeds cannot tell, not even with a promise of 1 point, the most that counts; look elsewhere."
 CHEAP = "a promise that nobody makes is easy to break; promise from 0 to 1 point."
-UNKNOWN = "there is no such experiment; choose a number of the table."
+UNKNOWN = "there is no such experiment; choose a number of the list."
 
 
 def scores(experiment: int) -> Scores:
@@ -54,11 +55,11 @@ def judge(given: Any) -> str | None:
     """Right is an experiment with a modest promise that the recorded seeds break by three standard errors.
 
     >>> judge((1, 0.0)), judge((0, 0.0)).splitlines()[1]
-    (None, '  five shifts, tuned recipes: promised 0, gained 11.8 with a standard error of 1.1')
+    (None, '  five shifts, tuned recipes: promised 0, gained 11.83 with a standard error of 1.12')
     """
     pair = numbers(given)
     if pair.shape != (2,):
-        return f"a number of the table and a promise are expected, yours has shape {tuple(pair.shape)}"
+        return f"a number of the list and a promise are expected, yours has shape {tuple(pair.shape)}"
     number, promise = pair.tolist()
     shown = f"\n  experiment {number:g}, promised {promise:g}"
     if number not in range(len(EXPERIMENTS)):
@@ -69,8 +70,9 @@ def judge(given: Any) -> str | None:
     found, (mean, error) = truth(ours, theirs, promise), gain(ours, theirs)
     if found == FALSIFIED:
         return None
-    title = f"{EXPERIMENTS[int(number)]}: promised {promise:g}, gained {mean:.1f} with a standard error of {error:.1f}"
-    return f"{KEPT if found == HELPS else UNDECIDED}\n  {title}"
+    problem = KEPT if found == HELPS else UNDECIDED if truth(ours, theirs, MOST) == FALSIFIED else HOPELESS
+    seen = f"promised {promise:g}, gained {mean:.2f} with a standard error of {error:.2f}"
+    return f"{problem}\n  {EXPERIMENTS[int(number)]}: {seen}"
 
 
 EXERCISE = Exercise(
@@ -92,8 +94,11 @@ my_falsifier = (1, 0.0)  # on the ID test set FTP gains nothing, it loses a litt
     mistakes=(
         Mistake("my_falsifier = (0, 0.0)", KEPT),
         Mistake("my_falsifier = (3, 0.5)", KEPT),
-        Mistake("my_falsifier = (2, 0.0)", UNDECIDED),
-        Mistake("my_falsifier = (5, 1.0)", UNDECIDED),
+        Mistake("my_falsifier = (6, 0.0)", UNDECIDED),
+        Mistake("my_falsifier = (2, 0.0)", HOPELESS),
+        Mistake("my_falsifier = (2, 1)", HOPELESS),
+        Mistake("my_falsifier = (8, 1)", HOPELESS),
+        Mistake("my_falsifier = (5, 1.0)", HOPELESS),
         Mistake("my_falsifier = (0, 90.0)", CHEAP),
         Mistake("my_falsifier = (9, 0.0)", UNKNOWN),
     ),

@@ -40,6 +40,14 @@ def _question(text: str, rows: list[list[float]]) -> Question:
     return Question(text, (torch.tensor(rows, dtype=torch.float64),))
 
 
+_SOLUTION = """
+def my_frontier(points):
+    a, b = points[:, None], points[None]
+    beats = (a >= b).all(2) & (a > b).any(2)  # the first index beats the second
+    return ~beats.any(0)
+"""
+_RIGHT = _SOLUTION.replace("my_frontier", "right")
+
 EXERCISE = Exercise(
     name="frontier",
     lesson="06",
@@ -49,14 +57,10 @@ EXERCISE = Exercise(
     hints=(
         "take one method and look for another that is at least as good in both columns, and better in one.",
         "compare all pairs at once: points[:, None] >= points[None] has the shape (row, other, 2).",
-        "beats = (a >= b).all(2) & (a > b).any(2) with a = points[:, None], b = points[None]; who is beaten by nobody?",
+        "with a = points[:, None] and b = points[None], beats = (a >= b).all(2) & (a > b).any(2) says at [i, j] that i "
+        "beats j; nobody beats j if column j has no True.",
     ),
-    solution="""
-def my_frontier(points):
-    a, b = points[:, None], points[None]
-    beats = (a >= b).all(2) & (a > b).any(2)  # the first index beats the second
-    return ~beats.any(0)
-""",
+    solution=_SOLUTION,
     questions=(
         _question("(98, 60) and (95, 87)", [[98, 60], [95, 87]]),
         _question("(98, 60), (95, 87) and (94, 80)", [[98, 60], [95, 87], [94, 80]]),
@@ -92,6 +96,18 @@ def my_frontier(points):
             "my_frontier = lambda points: ((points[:, None] >= points[None]).all(2) & "
             "(points[:, None] > points[None]).any(2)).any(0)",
             "you marked the methods that are beaten; the frontier is the others.",
+        ),
+        Mistake(
+            "my_frontier = lambda points: ~((points[:, None] >= points[None]).all(2) & "
+            "(points[:, None] > points[None]).any(2)).any(1)",
+            "you kept who beats nobody; on the frontier is who is beaten by nobody: look along the other axis.",
+        ),
+        *(
+            Mistake(
+                f"{_RIGHT}\nmy_frontier = lambda points: right(points).nonzero(){shape}",
+                "you gave the numbers of the rows; give one True or False for each row.",
+            )
+            for shape in ("", ".flatten()")
         ),
     ),
     variants=(

@@ -136,15 +136,23 @@ def apart(SGDP: Any, **situation: Any) -> float:
     >>> apart(Twin, weight_decay=0.1) < 1e-9, apart(MUTANTS[0].optimizer) > 1e-3
     (True, True)
     """
-    if "exclude_set" in situation:
-        situation["exclude_set"] = tuple(situation["exclude_set"])
-    key = tuple(sorted(situation.items()))
-    right = _kept(ftp.SGDP, key)
-    # a learner's class may have changed since
-    given = _kept(SGDP, key) if SGDP.__module__.startswith("ftp.") else _walked(SGDP, situation)
+    return _gap(*_both(SGDP, situation))
+
+
+def _gap(given: dict[str, Tensor] | None, right: dict[str, Tensor] | None) -> float:
     if right is None or given is None:
         return 0.0 if right is given else float("inf")
     return max((given[name] - right[name]).abs().max().nan_to_num(float("inf")).item() for name in right)
+
+
+def _both(SGDP: Any, situation: dict[str, Any]) -> tuple[dict[str, Tensor] | None, dict[str, Tensor] | None]:
+    """Its walk and that of `ftp.SGDP`; None where one refuses the situation."""
+    if "exclude_set" in situation:
+        situation = {**situation, "exclude_set": tuple(situation["exclude_set"])}
+    key = tuple(sorted(situation.items()))
+    # a learner's class may have changed since
+    given = _kept(SGDP, key) if SGDP.__module__.startswith("ftp.") else _walked(SGDP, situation)
+    return given, _kept(ftp.SGDP, key)
 
 
 def beside(SGDP: Any, **situation: Any) -> None:
@@ -152,9 +160,13 @@ def beside(SGDP: Any, **situation: Any) -> None:
 
     >>> beside(Twin, steps=20)
     beside ftp.SGDP: after each of 20 steps every weight is the same, to 9 digits
+    >>> beside(Twin, resume="reordered")
+    beside ftp.SGDP: both refuse this
+    >>> beside(next(m.optimizer for m in MUTANTS if m.name == "found by position"), resume="reordered")
+    beside ftp.SGDP: yours accepts what ftp.SGDP refuses
     """
     try:
-        gap = apart(SGDP, **situation)
+        given, right = _both(SGDP, situation)
     except NotImplementedError as stub:
         print(f"your SGDP cannot walk yet; missing: {stub}")
         return
@@ -164,11 +176,16 @@ def beside(SGDP: Any, **situation: Any) -> None:
         reason = str(error).strip().split("\n")[0]
         print(f"your SGDP fell over: {type(error).__name__}: {reason}")
         return
-    steps = situation.get("steps", 40)
-    if gap < CLOSE:
-        print(f"beside ftp.SGDP: after each of {steps} steps every weight is the same, to 9 digits")
+    steps, gap = situation.get("steps", 40), _gap(given, right)
+    if right is None:
+        words = "both refuse this" if given is None else "yours accepts what ftp.SGDP refuses"
+    elif given is None:
+        words = "yours refuses, with a ValueError, what ftp.SGDP accepts"
+    elif gap < CLOSE:
+        words = f"after each of {steps} steps every weight is the same, to 9 digits"
     else:
-        print(f"beside ftp.SGDP: within {steps} steps a weight strays by {gap:.1g}")
+        words = f"within {steps} steps a weight strays by {gap:.1g}"
+    print(f"beside ftp.SGDP: {words}")
 
 
 class _Stranger(Twin):
@@ -192,7 +209,9 @@ def passes(test: Callable[[Any], Any], SGDP: Any) -> bool:
     if verdict is NotImplemented or verdict is ...:
         raise Unanswered
     if isinstance(verdict, str):
-        raise Failed("a verdict is True or False, yours is of type str\n  True says that the optimizer is right")
+        raise Failed(f"a verdict is True or False, yours is of type str\n  {MEANING}")
+    if isinstance(verdict, float) or (isinstance(verdict, Tensor) and verdict.is_floating_point()):
+        raise Failed(f"{NUMBER}\n  {MEANING}")
     return verdict is None or bool(verdict)
 
 
@@ -211,6 +230,9 @@ def gallery(test: Any) -> None:
     except (Unanswered, Failed):
         print("the gallery opens when your test is written")
         return
+    if stopped := _stopped(test):
+        print(f"the gallery opens when your test runs; {stopped}")
+        return
     for name in hurt:
         print(f"hurt     {name}, which is right")
     for mutant, lives in zip(MUTANTS, alive, strict=True):
@@ -222,10 +244,18 @@ def judge(given: Any) -> str | None:
 
     >>> judge(lambda SGDP: True)
     'you killed 0 of 12 mutants: your test never says no.\\n  return False where the optimizer is wrong'
+    >>> print(judge(lambda SGDP: distance(SGDP) < 1e-9))
+    your code stopped with NameError: name 'distance' is not defined
+      a test that stops kills every optimizer, also the right one
+    >>> print(judge(lambda SGDP: apart(SGDP, resume="later") < 1e-9).splitlines()[0])
+    your code stopped with LabError: resume is 'later'; write one of None, 'same', 'late', 'reordered'
     """
+    right = passes(given, ftp.SGDP)
+    if stopped := _stopped(given):
+        return f"{stopped}\n  a test that stops kills every optimizer, also the right one"
     alive = [mutant for mutant in MUTANTS if passes(given, mutant.optimizer)]
     score = f"you killed {len(MUTANTS) - len(alive)} of {len(MUTANTS)} mutants"
-    if not passes(given, ftp.SGDP):
+    if not right:
         return f"{UPSIDE_DOWN if alive else CONDEMNED}\n  {_why(given)}"
     if not (passes(given, Twin) and passes(given, _Stranger)):
         return f"{TO_THE_BIT}\n  the twin is never 1e-9 apart from ftp.SGDP, but not equal to it either"
@@ -240,9 +270,24 @@ def _why(given: Any) -> str:
     try:
         given(ftp.SGDP)
     except Exception as error:
-        first = str(error).strip().split("\n")[0]
-        return f"with ftp.SGDP, your code stopped with {type(error).__name__}" + (f": {first}" if first else "")
+        return f"with ftp.SGDP, {_told(error)}"
     return "with ftp.SGDP, it returned False"
+
+
+def _stopped(given: Any) -> str:
+    """One sentence if a test stops at an error of its own code, a misspelt name or situation; that is no verdict."""
+    try:
+        given(ftp.SGDP)
+    except (NameError, TypeError, AttributeError, LabError) as error:
+        return _told(error)
+    except Exception:
+        pass  # an assert that fails is a verdict
+    return ""
+
+
+def _told(error: Exception) -> str:
+    first = str(error).strip().split("\n")[0]
+    return f"your code stopped with {type(error).__name__}" + (f": {first}" if first else "")
 
 
 CONDEMNED = "your test condemns every optimizer, also the right one, so it says nothing."
@@ -250,6 +295,8 @@ UPSIDE_DOWN = "your test condemns the right optimizer and passes broken ones; Tr
 TO_THE_BIT = "your test condemns a right optimizer that only rounds differently; allow a difference of 1e-9."
 NEVER_NO = "your test never says no.\n  return False where the optimizer is wrong"
 RETURNS_NOTHING = "your test returns nothing.\n  is a `return` missing? False says that the optimizer is wrong"
+NUMBER = "your test returned a number; return a comparison, such as apart(SGDP) < 1e-9."
+MEANING = "True says that the optimizer is right"
 _IMPORT = "from ftp.lab.exercises.kill_mutants import apart, walk\n"
 
 EXERCISE = Exercise(
@@ -284,6 +331,8 @@ def my_test(SGDP):
             "you killed 0 of 12 mutants: your test never says no.",
         ),
         Mistake("my_test = lambda SGDP: False", CONDEMNED),
+        Mistake(_IMPORT + "my_test = lambda SGDP: apart(SGDP)", NUMBER),
+        Mistake(_IMPORT + "my_test = lambda SGDP: apart(SGDP) < 1e-9 and apart(SGDP, k=0.2)", NUMBER),
         Mistake(_IMPORT + "my_test = lambda SGDP: apart(SGDP) > 1e-9", UPSIDE_DOWN),
         Mistake("my_test = lambda SGDP: SGDP is ftp.SGDP", TO_THE_BIT),
         Mistake(_IMPORT + "my_test = lambda SGDP: apart(SGDP) == 0", TO_THE_BIT),

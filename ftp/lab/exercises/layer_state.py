@@ -28,7 +28,7 @@ EXERCISE = Exercise(
     missing="0 (at home), 1 (held) or 2 (free), from γ, distance and the share of rows pulled back",
     well_done="The distance decides nothing: the farthest row stands at the end of its leash in nearly every layer.",
     hints=(
-        "one of the three numbers is not needed: which two of them are always nearly equal?",
+        "one of the three numbers is not needed: which one do the three lines of the text not name?",
         "ask first whether the leash has any length (0.05), and only then whether it pulls (0.1).",
         "0 if gamma < 0.05, else 1 if boundary > 0.1, else 2.",
     ),
@@ -46,6 +46,7 @@ def my_state(gamma, distance, boundary):
         case(0.3, 0.25, 0.0),
         case(0.07, 0.07, 0.07),
         case(0.3, 0.3, 0.15),
+        case(0.5, 0.01, 0.0),
     ),
     judge=equals(truth),
     mistakes=(
@@ -73,9 +74,13 @@ def my_state(gamma, distance, boundary):
             "def my_state(g, d, b): return 0 if b <= 0.1 else 1",
             "a layer that is hardly ever pulled back is not at home: it may go where it wants.",
         ),
+        Mistake(
+            "def my_state(g, d, b): return 0 if d < 0.05 else 1 if b > 0.1 else 2",
+            "you asked how far the layer has gone; ask how far it may go: at home means a leash without length.",
+        ),
     ),
     variants=(
-        "my_state = lambda g, d, b: 0 if d < 0.05 else 1 + (b <= 0.1)",
+        "my_state = lambda g, d, b: 0 if g < 0.05 else 1 + (b <= 0.1)",
         "def my_state(g, d, b): return torch.tensor(0 if g < 0.05 else 2 - int(b > 0.1))",
     ),
 )

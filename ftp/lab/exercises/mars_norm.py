@@ -73,6 +73,10 @@ def my_mars_norm(weight):
             "you took the spectral norm, which belongs to the Euclidean length; the max norm needs row sums.",
         ),
         Mistake(
+            "my_mars_norm = lambda weight: weight.norm()",
+            "you took the Frobenius norm, the root of the sum of all squares; the max norm needs row sums.",
+        ),
+        Mistake(
             "my_mars_norm = lambda weight: weight.abs().max()",
             "you took the largest single weight; all weights of a row can pull together.",
         ),

@@ -42,6 +42,16 @@ def _questions() -> tuple[Question, ...]:
     )
 
 
+def _code(last: str, size: str = ".abs()") -> str:
+    """A wrong answer: the solution with another last line, or with another length."""
+    lines = [
+        "way = unconstrained - anchor",
+        f"length = way{size}.flatten(1).sum(1).view(-1, *[1] * (anchor.dim() - 1))",
+    ]
+    lines += ["factor = (gamma / (length + 1e-8)).clamp(max=1)", f"return {last}"]
+    return "\n    ".join(["def my_project(unconstrained, anchor, gamma):", *lines])
+
+
 EXERCISE = Exercise(
     name="project_mars",
     lesson="03",
@@ -156,6 +166,18 @@ def my_project(unconstrained, anchor, gamma):
     return anchor + (way.sign() * (size - cut).clamp(min=0)).reshape(anchor.shape)
 """,
             "you took the nearest point by the Euclidean ruler, which bends the way; FTP pulls straight back.",
+        ),
+        Mistake(
+            _code("anchor - factor * way"),
+            "the sign is turned round: the row went to the other side of its anchor; add the shortened way to it.",
+        ),
+        Mistake(
+            _code("unconstrained - factor * way"),
+            "you took the share that a row may keep away from where it wanted to be; add that share to the anchor.",
+        ),
+        Mistake(
+            _code("anchor + factor * way", size=""),
+            "you added up the way with its signs, so they cancel; the length is the sum of sizes: abs() first.",
         ),
     ),
     variants=(

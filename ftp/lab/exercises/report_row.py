@@ -5,6 +5,8 @@ from typing import Any
 from ftp.lab.exercises._exercise import CLOSE, Exercise, Mistake, Question
 
 PARTS = ("lr", "seeds", "id", "ood", "spread")
+LUCKY = "you chose the rate by its best single run on 'val', which may be luck; take the mean over the rate's seeds."
+ALONE = "you reported one run alone; report all seeds of the chosen rate, or there is no spread."
 
 
 def row(runs: list[dict[str, Any]]) -> dict[str, float]:
@@ -51,9 +53,13 @@ def _likely(part: str, value: float, runs: list[dict[str, Any]]) -> str:
                 return (
                     f"you chose the rate by {by!r}, which you report; choose by 'val', or the report flatters itself."
                 )
+        if value == max(runs, key=lambda run: run["val"])["lr"]:
+            return LUCKY
         return "the rate with the best mean on 'val' is another one."
-    if part == "seeds":
+    if part == "seeds" and value == len(runs):
         return "count the seeds of the chosen rate only, not all runs."
+    if part == "seeds" and value == 1:
+        return ALONE
     if part in ("id", "ood") and abs(value - max(run[part] for run in chosen)) < CLOSE:
         return f"you reported the best seed of {part!r}; report the mean over all seeds."
     if part in ("id", "ood") and abs(value - sum(run[part] for run in runs) / len(runs)) < CLOSE:
@@ -72,14 +78,24 @@ _RUNS = [
 ]
 
 
+# the best run is at 0.1, but the best mean at 0.03
+_LUCKY = [
+    {"lr": 0.03, "seed": 0, "val": 93, "id": 92, "ood": 71},
+    {"lr": 0.03, "seed": 1, "val": 92, "id": 90, "ood": 77},
+    {"lr": 0.1, "seed": 0, "val": 99, "id": 91, "ood": 68},
+    {"lr": 0.1, "seed": 1, "val": 80, "id": 90, "ood": 66},
+]
+
+
 def _code(by: str = "val", seeds: str = "len(mine)", ood: str = "mean(r['ood'] for r in mine)", **other: str) -> str:
     """A wrong answer: the solution with one of its parts changed."""
     spread = other.get("spread", "max(r['ood'] for r in mine) - min(r['ood'] for r in mine)")
+    score, mine = other.get("score", "mean"), other.get("mine", "[r for r in runs if r['lr'] == lr]")
     return f"""
 def my_row(runs):
     from statistics import mean
-    lr = max({{r["lr"] for r in runs}}, key=lambda lr: mean(r["{by}"] for r in runs if r["lr"] == lr))
-    mine = [r for r in runs if r["lr"] == lr]
+    lr = max({{r["lr"] for r in runs}}, key=lambda lr: {score}(r["{by}"] for r in runs if r["lr"] == lr))
+    mine = {mine}
     return dict(lr=lr, seeds={seeds}, id=mean(r["id"] for r in mine), ood={ood}, spread={spread})
 """
 
@@ -105,7 +121,11 @@ def my_row(runs):
     spread = max(ood) - min(ood)
     return {"lr": lr, "seeds": len(ood), "id": mean(inside), "ood": mean(ood), "spread": spread}
 """,
-    questions=(Question("two rates, one seed", ([_RUNS[0], _RUNS[2]],)), Question("three rates, two seeds", (_RUNS,))),
+    questions=(
+        Question("two rates, one seed", ([_RUNS[0], _RUNS[2]],)),
+        Question("three rates, two seeds", (_RUNS,)),
+        Question("two rates, one lucky run", (_LUCKY,)),
+    ),
     judge=judge,
     mistakes=(
         Mistake(
@@ -116,6 +136,8 @@ def my_row(runs):
             _code(by="id"),
             "you chose the rate by 'id', which you report; choose by 'val', or the report flatters itself.",
         ),
+        Mistake(_code(score="max"), LUCKY),
+        Mistake(_code(mine="[max(runs, key=lambda r: r['val'])]"), ALONE),
         Mistake(_code(seeds="len(runs)"), "count the seeds of the chosen rate only, not all runs."),
         Mistake(
             _code(ood="max(r['ood'] for r in mine)"),

@@ -66,6 +66,14 @@ def my_shrink(norms, gamma):
             "clamp(min=1) keeps what is above 1; what must not go above 1 needs clamp(max=1).",
         ),
         Mistake(
+            "my_shrink = lambda norms, gamma: (gamma / norms).clamp(min=1)",
+            "clamp(min=1) keeps what is above 1; what must not go above 1 needs clamp(max=1).",
+        ),
+        Mistake(
+            "my_shrink = lambda norms, gamma: 1 - (gamma / (norms + 1e-8)).clamp(max=1)",
+            "that is the share of its way that a row loses; the share that it keeps is wanted, without the 1 -.",
+        ),
+        Mistake(
             "my_shrink = lambda norms, gamma: norms.clamp(max=gamma)",
             "that is how far each row may be, not which share of its way it keeps; divide by how far it was.",
         ),

@@ -40,7 +40,8 @@ def judge(given: Any) -> str | None:
     wrong = [
         name for name, x, y in zip(("fine-tuning", "TPGM", "FTP"), value.tolist(), expected, strict=True) if x != y
     ]
-    return f"{' and '.join(wrong)} differ from what is counted, yours are {show(value)}" if wrong else None
+    differ = "differs" if len(wrong) == 1 else "differ"
+    return f"{' and '.join(wrong)} {differ} from what is counted, yours are {show(value)}" if wrong else None
 
 
 EXERCISE = Exercise(
@@ -65,8 +66,16 @@ my_bytes = (4, 8, 12)  # momentum; momentum and anchor; momentum, anchor and dev
         ),
         Mistake("my_bytes = (0, 4, 8)", "SGD with momentum keeps one number for each weight, in all three methods."),
         Mistake("my_bytes = (4, 4, 8)", "a leash needs its post: TPGM keeps W0 as well."),
+        Mistake("my_bytes = (4, 4, 12)", "a leash needs its post: TPGM keeps W0 as well."),
+        Mistake(
+            "my_bytes = (4, 4, 4)",
+            "a leash needs its post: TPGM and FTP keep W0 as well, and FTP also where each row wanted to go.",
+        ),
         Mistake("my_bytes = (1, 2, 3)", "these are numbers per weight; each of them is a float32 of 4 bytes."),
         Mistake("my_bytes = (4, 12, 8)", "TPGM projects the weights anew in every turn; it is FTP that keeps the way."),
+        Mistake(
+            "my_bytes = (4, 12, 12)", "TPGM projects the weights anew in every turn; it is FTP that keeps the way."
+        ),
         Mistake("my_bytes = (8, 12, 16)", "the weights themselves are not counted here, nor their gradients."),
     ),
     variants=("my_bytes = [4, 8, 12]", "my_bytes = torch.tensor([4, 8, 12])"),

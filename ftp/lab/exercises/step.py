@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ftp.lab.exercises._exercise import Exercise, Failed, Mistake, Question, Unanswered, define, numbers, show
+from ftp.lab.exercises._exercise import Exercise, Failed, Mistake, Question, Unanswered, define, numbers, perhaps, show
 
 EPS = 1e-8
 CLOSE = 1e-4  # with or without the 1e-8 beside a length is the same, and 200 steps let that grow
@@ -79,7 +79,8 @@ class Played:
                 if all(_alike(replies[i], self.reply(known, self.scenes[i])) for i in places):
                     fits.append(mistake)
             if fits and (everywhere or len(fits) == 1):
-                return f"{'' if everywhere else 'perhaps '}{fits[0].says}\n  {seen}: {problem}"
+                says = fits[0].says if everywhere else perhaps(fits[0].says)
+                return f"{says}\n  {seen}: {problem}"
         return f"{problem}\n  seen here: {seen}"
 
 
@@ -198,6 +199,8 @@ def _but(*changes: tuple[str, str]) -> str:
     return code
 
 
+TURNED = "the slope has the other sign, so γ shrinks where it should grow; take gamma_grad as it is, along W~ - W0."
+UNTIED = "you kept W~ itself as the deviation; the way from the anchor is wanted: unconstrained - layer.anchor."
 MISTAKES = (
     Mistake(
         _but((_COUNT, _COUNT + _PULLED), (_PULL, "return pulled")),
@@ -240,6 +243,20 @@ MISTAKES = (
     Mistake(
         _but((_PULL, "return ftp.project_mars(unconstrained, 0 * layer.anchor, layer.gamma)")),
         "you pulled towards zero; the rows are tied to layer.anchor.",
+    ),
+    Mistake(_but((_SLOPE, _SLOPE.replace("(gamma_grad", "(-gamma_grad"))), TURNED),
+    Mistake(_but((_SLOPE, _SLOPE.replace("anneal(", "-anneal("))), TURNED),
+    Mistake(_but((_WAY, "layer.deviation = unconstrained")), UNTIED),
+    Mistake(
+        _but(
+            (_WAY, "layer.deviation = unconstrained"),
+            (_CLIP, _CLIP.replace("layer.deviation", "unconstrained - layer.anchor")),
+        ),
+        UNTIED,
+    ),
+    Mistake(
+        _but((_CLIP, ""), (_PULL, _PULLED + _CLIP + "return pulled")),
+        "you clipped γ after the projection; a γ below 0 has then thrown the rows past their anchor: clip first.",
     ),
     Mistake(
         _but((_PULL, "return unconstrained")),
