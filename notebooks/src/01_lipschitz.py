@@ -215,8 +215,8 @@ claim("from 64 inputs on, climbing finds more than random signs, on all ten seed
 # %% [markdown]
 # **What this means.** Trying inputs gives a *lower* bound: "the constant is at least this". In high dimension chance
 # alone finds little of it, because all entries would have to agree at once. Noise that does no harm is therefore no
-# proof of robustness. Climbing does much better, yet it often ends on the top of a row that is not the longest. The
-# norm is one line of arithmetic and says "never more than this".
+# proof of robustness. Climbing does much better, yet it stops short of the top, and often on a row that is not the
+# longest. The norm is one line of arithmetic and says "never more than this".
 #
 # ## Negative control: would any norm do?
 #

@@ -7,7 +7,8 @@
 # - **You will be able to** project a layer of any shape with four lines of code, draw what that does, and say how it
 #   differs from the other leashes that people use.
 # - **Time:** 30 minutes; the cells themselves run in seconds.
-# - **Needs:** [lesson 01](01_lipschitz.ipynb): the sum of sizes of a row is what counts.
+# - **Needs:** [lesson 01](01_lipschitz.ipynb): the sum of sizes of a row is what counts. For two sentences also
+#   [lesson 02](02_lemmas.ipynb): Lemma 2, and what L_d is.
 # - **Exercises:** `shrink_factor` ★ · `project_mars` ★★ · `nearer_point` ★★
 #
 # Stuck in an exercise? `hint("project_mars", 1)`, then 2, then 3, then `solution("project_mars")`.
@@ -38,6 +39,9 @@ begin("03", seconds=3)
 # Lesson 01 showed why: that length is the leash on the answers. In symbols, for each row
 #
 # $$w_p = w_0 + \min\!\left(1, \frac{\gamma}{\|\tilde w - w_0\|_1}\right)(\tilde w - w_0) \qquad \text{(Eq. 10)}$$
+#
+# (Eq. 2 of the paper is the same formula, printed without the $\min$. For a row beyond reach both say the same; a row
+# within reach Eq. 2 would push *out* to the end of its leash. Lesson 04 comes back to that.)
 #
 # One dog, by hand. It stands at (3, -1), its post is at (0, 0), the leash is 1 long:
 
