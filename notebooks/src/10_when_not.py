@@ -145,7 +145,7 @@ axes = ("points that the linear probe is ahead of fine-tuning", "points that FTP
 fig = figure("FTP gains what fine-tuning has forgotten", *axes)
 for shift, (mean, error) in gained.items():
     look = {"marker": {"size": 11, "color": BLUE}, "error_y": {"array": [3 * error]}}
-    side = "top left" if shift == "typeset" else "bottom right"
+    side = "top left" if shift in ("typeset", "optdigits") else "bottom right"
     text = {"text": [shift], "textposition": side, "mode": "markers+text"}
     fig.add_scatter(x=[forgotten[shift]], y=[mean], **look, **text)
 fig.add_shape(type="line", x0=-10, y0=-10, x1=45, y1=45, line={"color": GREY, "dash": "dot"})
