@@ -477,8 +477,8 @@ claim("of what FTP has over fine-tuning at the same rate, less than two thirds a
 #   claims were set with them in view. `train_myself = True` is the beginning of a fairer test.
 # - **This network is small.** Six blocks, ten classes. That early gains stay at home is a finding about this task.
 # - **And about these settings.** Trained with batches of 256 and four times the learning rates (`FTP_SCALE=full`,
-#   `TRAIN = True`), the late half still had the longer leashes on average, but not twice as long in each seed, and early
-#   gains and biases were hardly wound in. Frozen and shuffled leashes told the same story there; κ = 0 cost less.
+#   `TRAIN = True`), the late half still had the longer leashes on average, but not twice as long in each seed, and
+#   early gains and biases were hardly wound in. Frozen and shuffled leashes told the same story there; κ = 0 cost less.
 # - **A leash holds parameters only.** BatchNorm's running means and variances are not parameters: no γ holds them.
 
 # %%
