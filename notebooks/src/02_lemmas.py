@@ -1,8 +1,8 @@
 # %% [markdown]
 # # 02 · Lemma 1 and Lemma 2
 #
-# **The claim of this lesson:** a fine-tuned layer reacts by at most L_d + L_0, and the projection makes L_d as small as
-# you like (Lemma 1, Lemma 2, Eq. 9-13). An attack tries to break the bound, and cannot.
+# **The claim of this lesson:** a fine-tuned layer reacts by at most L_d + L_0, the projection makes L_d as small as you
+# like (Lemma 1, Lemma 2, Eq. 9-13), and an attack that tries to break the bound cannot.
 #
 # - **You will be able to** prove Lemma 1 in three lines, bound a whole network, and name the assumption that makes the
 #   bound fall when it goes.

@@ -1,7 +1,7 @@
 # %% [markdown]
 # # 04 · Learning the leash
 #
-# **The claim of this lesson:** the length of a leash can be learned for free. What TPGM finds with a second pass
+# **The claim of this lesson:** the length of a leash can be learned for free: what TPGM finds with a second pass
 # through the network (Eq. 3), FTP reads off a gradient that training has computed anyway (Eq. 4), and it is the same
 # number.
 #

@@ -1,8 +1,8 @@
 # %% [markdown]
 # # 05 · Build SGDP
 #
-# **The claim of this lesson:** SGDP is SGD and six lines (Alg. 1). Yours equals `ftp.SGDP` step for step, and you will
-# know how far to trust that sentence: a test is worth as much as the bugs that it catches.
+# **The claim of this lesson:** SGDP is SGD and six lines (Alg. 1), yours equals `ftp.SGDP` step for step, and how far
+# to trust that depends on the bugs that your test catches.
 #
 # - **You will be able to** write a projected optimizer, stop and resume it, and judge a test by the bugs that it kills.
 # - **Time:** 60 minutes; the cells themselves run in seconds.

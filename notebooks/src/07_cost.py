@@ -1,9 +1,8 @@
 # %% [markdown]
 # # 07 · What it costs
 #
-# **The claim of this lesson:** TPGM and FTP are the same idea, a learned leash for every layer. TPGM runs the network a
-# second time to learn it (Eq. 3), FTP does not (Eq. 4): one forward and one backward pass per step, as many as plain
-# fine-tuning. FTP pays in memory instead.
+# **The claim of this lesson:** TPGM and FTP both learn a leash for every layer; TPGM (Eq. 3) pays for it with passes
+# through the network, FTP (Eq. 4) needs no more of them than plain fine-tuning and pays in memory instead.
 #
 # - **You will be able to** count the passes of any training step with hooks, predict from them how much time a method
 #   takes, and say what it keeps in memory.

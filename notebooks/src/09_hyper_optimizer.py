@@ -2,8 +2,8 @@
 # # 09 · FTP is a hyper-optimizer
 #
 # **The claim of this lesson:** the slope of a leash in FTP (Eq. 4) is built exactly as the slope of a learning rate in
-# a hyper-optimizer (Eq. 6-8): something kept from the step before, times the gradient that comes anyway. No second
-# pass, in either.
+# a hyper-optimizer (Eq. 6-8): something kept from the step before, times the gradient that comes anyway, and no second
+# pass in either.
 #
 # - **You will be able to** find the slope of any knob of an optimizer in two lines, build an SGD that learns its own
 #   rate, and say what such an optimizer cannot see.

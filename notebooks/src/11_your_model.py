@@ -2,8 +2,7 @@
 # # 11 · Your model, your data
 #
 # **The claim of this lesson:** FTP goes into a training loop of your own by changing one line, and it resumes to the
-# last bit. What it makes of a learning rate that is far too large is your first bet below; whether it *helps* is for
-# your report to say.
+# last bit; whether it *helps* is for your report to say.
 #
 # - **You will be able to** put `ftp` into your loop, on a GPU if there is one, save and resume it, avoid two traps,
 #   and write a page that a sceptical reader believes.
