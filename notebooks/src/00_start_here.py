@@ -24,7 +24,7 @@ from ftp.lab import evaluate, lesson, worlds
 from ftp.lab.lesson import app_link, band, begin, card, claim, figure, outcome, predict, runs
 from ftp.lab.train import finetune
 
-begin("00", seconds=31, full=55)
+begin("00", seconds=31, full=60)
 
 # %% [markdown]
 # ## Is all well here?
