@@ -23,7 +23,6 @@ COMMON: Mapping[str, Option] = {
     "momentum": Option(0.9, "of sgd", 0.0, 0.999),
     "weight_decay": Option(5e-4, "coupled with sgd, decoupled with adamw", 0.0, 10.0),
 }
-RATES = ("lr", "probe_lr")
 
 
 def scale() -> str:
@@ -39,14 +38,13 @@ def scale() -> str:
 
 
 def rate(quick: float, world: str = "digits") -> float:
-    """A learning rate of quick scale at this scale: it grows with the batch (the linear scaling rule).
+    """A learning rate of quick scale at this scale: as much higher as the tuned one of fine-tuning is.
 
     >>> rate(0.05) == (0.05 if scale() == "quick" else 0.2)
     True
     """
-    defaults = worlds.info(world).defaults
-    batch = {size: float(defaults.get(size, {}).get("batch", COMMON["batch"].default)) for size in ("quick", scale())}
-    return quick * batch[scale()] / batch["quick"]
+    tuned = [float(recipes.recipe(world, "finetune", size).get("lr", 1.0)) for size in ("quick", scale())]
+    return quick * (tuned[1] / tuned[0])
 
 
 @dataclass(frozen=True)
@@ -72,8 +70,6 @@ def known(world: str, method: str, given: Mapping[str, Any] | None = None) -> li
         if name not in options:
             raise LabError(unknown(f"the setting for {method}", name, options))
     recipe = recipes.recipe(world, method, scale())
-    if scale() not in recipes.sheet(world):  # then it was tuned at quick scale
-        recipe = {name: rate(float(value), world) if name in RATES else value for name, value in recipe.items()}
     rows = []
     for name, option in options.items():
         if name in given:

@@ -235,17 +235,17 @@ def test_recipe_shows_grid_outcome_and_choice(lab: Call, monkeypatch: pytest.Mon
 
 
 def test_recipe_at_full_scale(lab: Call, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rates tuned with batches of 64 grow with the batch; rates tuned at full scale are taken as they are."""
+    """What was tuned there; else what was tuned at quick scale, and it says so."""
     monkeypatch.setenv("FTP_SCALE", "full")
     monkeypatch.setattr(recipes, "sheet", lambda world: SHEET)
     lines = lab("recipe", "digits", "ftp").out.splitlines()
-    assert lines[0].startswith("Nothing was tuned at scale full.")
-    assert "4 times as large" in lines[0]
-    assert [line.split()[:3] for line in lines if line.startswith("  lr ")] == [["lr", "0.08", "(recipe)"]]
-    monkeypatch.setattr(recipes, "sheet", lambda world: {"full": SHEET["quick"]})
+    assert lines[0] == "Nothing was tuned at scale full: a run takes the settings tuned at scale quick."
+    assert [line.split()[:3] for line in lines if line.startswith("  lr ")] == [["lr", "0.02", "(recipe)"]]
+    large = {**SHEET["quick"], "recipe": {"ftp": {"lr": 0.05}}}
+    monkeypatch.setattr(recipes, "sheet", lambda world: {**SHEET, "full": large})
     lines = lab("recipe", "digits", "ftp").out.splitlines()
     assert lines[0].startswith("Chosen on ID validation alone")
-    assert [line.split()[:3] for line in lines if line.startswith("  lr ")] == [["lr", "0.02", "(recipe)"]]
+    assert [line.split()[:3] for line in lines if line.startswith("  lr ")] == [["lr", "0.05", "(recipe)"]]
 
 
 def test_recipe_of_a_world_that_has_none(lab: Call, monkeypatch: pytest.MonkeyPatch) -> None:

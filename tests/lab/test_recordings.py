@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from ftp.lab import lesson, methods, recordings
+from ftp.lab import lesson, methods, recipes, recordings
 from ftp.lab.record import LabError, RunRecord, result_of
 from ftp.lab.recordings import Group, find, groups, pack, recorded
+from ftp.lab.settings import rate
 from ftp.lab.store import Store
 
 every_group = pytest.mark.parametrize("group", groups())
@@ -30,16 +31,21 @@ def test_every_group_is_there_and_all_are_small() -> None:
 
 
 def test_at_full_scale_the_same_runs_are_larger(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Four times the batch, four times the learning rates, also those that a group gives; the rest stays."""
+    """Four times the batch, and the learning rates that were tuned with it; the rest stays."""
     quick = {group: lesson.plan(group, seed=0) for group in groups()}
     monkeypatch.setenv("FTP_SCALE", "full")
     for group, runs in quick.items():
-        large = lesson.plan(group, seed=0)
-        assert {s.batch for s in runs} == {64}
-        for few, many in zip(runs, large, strict=True):
-            faster = {name: 4 * value if name == "probe_lr" else value for name, value in few.options.items()}
-            assert many == replace(few, batch=256, lr=4 * few.lr, options=faster)
-    assert {s.lr for s in lesson.plan("tiny_lr", seed=0)} == {0.008}
+        for few, many in zip(runs, lesson.plan(group, seed=0), strict=True):
+            tuned = recipes.recipe("digits", few.method, "full")
+            given = recordings.GROUPS[group].given.get("lr")
+            lr = tuned["lr"] if given is None else rate(given)
+            options = {name: tuned.get(name, value) for name, value in few.options.items() if name not in ("k",)}
+            assert (few.batch, many.batch) == (64, 256)
+            assert many == replace(few, batch=256, lr=lr, options={**few.options, **options})
+    [usual] = lesson.plan("methods", method="finetune", seed=0)
+    [gentle] = lesson.plan("gentle", seed=0)
+    assert gentle.lr == usual.lr / 2
+    assert len({s.lr for s in lesson.plan("tiny_lr", seed=0)}) == 1  # the same for both
 
 
 def test_the_methods_have_ten_seeds_each() -> None:

@@ -17,7 +17,7 @@ def arguments(parser: ArgumentParser) -> None:
 
 def main(options: Namespace) -> int:
     from ftp.lab import methods, recipes, worlds
-    from ftp.lab.settings import rate, scale
+    from ftp.lab.settings import scale
 
     world = worlds.info(options.world).name
     if options.method:
@@ -30,10 +30,7 @@ def main(options: Namespace) -> int:
     else:
         head = _overview(sheet)
     if sheet and scale() not in recipes.sheet(world):
-        head = (
-            f"Nothing was tuned at scale {scale()}. A run takes the settings tuned at scale quick; its batches are "
-            f"{rate(1.0, world):g} times as large, its learning rates as much higher (linear scaling).\n\n{head}"
-        )
+        head = f"Nothing was tuned at scale {scale()}: a run takes the settings tuned at scale quick.\n\n{head}"
     put("\n\n".join(part for part in (head, _in_use(world, options.method) if options.method else "") if part))
     return 0
 
