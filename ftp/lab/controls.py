@@ -27,7 +27,7 @@ from ftp.lab.record import EvalEvent, LabError, Settings, StartEvent, StepEvent,
 from ftp.lab.recordings import recorded
 from ftp.lab.recordings.controls import CONTROLS
 from ftp.lab.registry import unknown
-from ftp.lab.run import identify
+from ftp.lab.run import identify, processes
 from ftp.lab.settings import resolve
 from ftp.lab.store import write_atomic
 
@@ -177,7 +177,7 @@ def train_controls(
             key = hashlib.sha256(f"{identify(settings)} {learned.run_id}".encode()).hexdigest()[:12]
             path = folder / f"{name}-{seed}-{key}.json"
             jobs.append(joblib.delayed(_outcome)(name, settings, learned.result["constraints"], path, device))
-    yield from joblib.Parallel(n_jobs=min(os.cpu_count() or 1, len(jobs)), return_as="generator")(jobs)
+    yield from processes(min(os.cpu_count() or 1, len(jobs)))(jobs)
 
 
 def _outcome(name: str, settings: Settings, gammas: Mapping[str, float], path: Path, device: str) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 import contextlib
 import threading
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Any
@@ -20,6 +21,19 @@ def identify(settings: Settings) -> str:
     16
     """
     return run_id(settings, worlds.info(settings.world).data_version)
+
+
+def processes(jobs: int, return_as: str = "generator") -> Any:
+    """joblib's processes of this machine. It replaces one that has grown by 300 MB; nothing is lost then, so it
+    need not warn.
+
+    >>> list(processes(2)((abs, (n,), {}) for n in (-1, 2)))
+    [1, 2]
+    """
+    import joblib
+
+    warnings.filterwarnings("ignore", message="A worker stopped while some jobs were given to the executor")
+    return joblib.Parallel(n_jobs=jobs, backend="loky", return_as=return_as)
 
 
 def execute(

@@ -16,7 +16,7 @@ from typing import Any
 import joblib
 
 from ftp.lab.record import CORRUPTIONS, LabError, Settings
-from ftp.lab.run import execute, identify
+from ftp.lab.run import execute, identify, processes
 from ftp.lab.settings import resolve
 from ftp.lab.store import Store, write_atomic
 
@@ -95,8 +95,9 @@ def _here(
     rest: list[Settings], store: Store, jobs: int, backend: str, device: str, kinds: tuple[str, ...]
 ) -> Iterator[Outcome]:
     """Processes of this machine; all write into the one store."""
-    parallel = joblib.Parallel(n_jobs=jobs, backend="loky", return_as="generator_unordered")
-    yield from parallel(joblib.delayed(_one)(s, str(store.path), device, kinds) for s in rest)
+    yield from processes(jobs, "generator_unordered")(
+        joblib.delayed(_one)(s, str(store.path), device, kinds) for s in rest
+    )
 
 
 def _one(settings: Settings, path: str, device: str, kinds: tuple[str, ...]) -> Outcome:
