@@ -4,7 +4,7 @@
     .venv/bin/python data_scripts/tune_digits.py --scale full
 
 Writes ftp/lab/recipes/digits.json: the grid, what each trial gave, and the choice. About 20 minutes on two cores, and
-half an hour at full scale. There the batches are four times as large and a trial costs as much more, so every method
+a little more at full scale. There the batches are four times as large and a trial costs as much more, so every method
 keeps what was chosen at quick scale and tries its learning rates three times: as they are, twice as high (the
 square-root rule of large batches) and four times (the linear rule).
 No shift and no test image is looked at: the runs are not even evaluated there. Where a method has a strength of its
@@ -90,6 +90,9 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=HOME / "digits.json")
     asked = parser.parse_args()
     kept = json.loads(asked.out.read_text()) if asked.out.exists() else {}
+    missing = [m for m in asked.methods if m not in kept.get("quick", {}).get("recipe", {})]
+    if asked.scale == "full" and missing:
+        parser.error(f"{missing[0]} was not tuned at scale quick, where scale full begins; tune it there first")
     sheet = kept.get(asked.scale, {"grid": {}, "outcome": {}, "recipe": {}})
     os.environ["FTP_SCALE"] = asked.scale
     began = time.time()

@@ -39,9 +39,9 @@ def test_at_full_scale_the_same_runs_are_larger(monkeypatch: pytest.MonkeyPatch)
             tuned = recipes.recipe("digits", few.method, "full")
             given = recordings.GROUPS[group].given.get("lr")
             lr = tuned["lr"] if given is None else rate(given)
-            options = {name: tuned.get(name, value) for name, value in few.options.items() if name not in ("k",)}
+            options = {name: tuned.get(name, value) for name, value in few.options.items()}
             assert (few.batch, many.batch) == (64, 256)
-            assert many == replace(few, batch=256, lr=lr, options={**few.options, **options})
+            assert many == replace(few, batch=256, lr=lr, options=options)
     [usual] = lesson.plan("methods", method="finetune", seed=0)
     [gentle] = lesson.plan("gentle", seed=0)
     assert gentle.lr == usual.lr / 2
