@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ftp.adamp import AdamP as AdamP
+    from ftp.groups import named_groups as named_groups
     from ftp.hyper import HyperSGD as HyperSGD
     from ftp.projection import mars_norm as mars_norm
     from ftp.projection import project_mars as project_mars
@@ -27,11 +28,12 @@ _HOMES = {
     "SGDP": "sgdp",
     "AdamP": "adamp",
     "HyperSGD": "hyper",
+    "named_groups": "groups",
     "row_l1": "projection",
     "mars_norm": "projection",
     "project_mars": "projection",
 }
-__all__ = ["SGDP", "AdamP", "HyperSGD", "mars_norm", "project_mars", "row_l1"]
+__all__ = ["SGDP", "AdamP", "HyperSGD", "mars_norm", "named_groups", "project_mars", "row_l1"]
 
 
 def __getattr__(name: str) -> Any:

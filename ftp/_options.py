@@ -1,13 +1,65 @@
-"""The rules for every number and word that an optimizer takes: one table, one form of message."""
+"""What an optimizer takes: the options of the leash, and one table of rules for every value, one form of message."""
 
 import difflib
-from collections.abc import Callable, Iterable
+import functools
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from numbers import Real
-from typing import Any
+from typing import Any, TypedDict
 
-from torch import Tensor
+import torch
+from torch import Tensor, nn
+from torch.optim.sgd import sgd
+
+from ftp.projection import is_dense
 
 Rule = tuple[Callable[[Any], bool], str]
+
+
+class LeashOptions(TypedDict, total=False):
+    """What SGDP and AdamP take beside the arguments of torch's SGD and AdamW; see `ftp.SGDP` for what each means.
+
+    >>> LeashOptions(k=0.5, exclude_set={"head.*"})["k"]
+    0.5
+    """
+
+    k: float
+    exclude_set: Iterable[str]
+    anchors: Mapping[str, Tensor] | None
+    leash: bool | None
+    row_axis: int
+    split: int
+    product: float | None
+    gamma_lr: float
+    gamma_betas: tuple[float, float]
+    gamma_rows: str
+    gamma_count: str
+    per_element: bool
+    low_memory: bool
+    anchor_dtype: torch.dtype | None
+    anchor_device: str | torch.device | None
+    stochastic_rounding: bool
+    kernel: str | None
+
+
+# what each option of the leash is when nobody says otherwise; every one but `anchors` may be set for a group
+LEASH_DEFAULTS: dict[str, Any] = {
+    "k": 1.0,
+    "exclude_set": (),
+    "leash": None,
+    "row_axis": 0,
+    "split": 1,
+    "product": None,
+    "gamma_lr": 1e-2,
+    "gamma_betas": (0.9, 0.999),
+    "gamma_rows": "all",
+    "gamma_count": "steps",
+    "per_element": False,
+    "low_memory": False,
+    "anchor_dtype": None,
+    "anchor_device": None,
+    "stochastic_rounding": False,
+    "kernel": None,
+}
 
 
 def _number(value: Any) -> bool:
@@ -35,6 +87,18 @@ def _maybe_flag(value: Any) -> bool:
     return value is None or isinstance(value, bool)
 
 
+def _whole(least: int) -> Callable[[Any], bool]:
+    return lambda value: isinstance(value, int) and not isinstance(value, bool) and value >= least
+
+
+def _maybe_float_dtype(value: Any) -> bool:
+    return value is None or (isinstance(value, torch.dtype) and value.is_floating_point and value != torch.float16)
+
+
+def _maybe_device(value: Any) -> bool:
+    return value is None or isinstance(value, (str, torch.device))
+
+
 RULES: dict[str, Rule] = {
     "lr": (_learning_rate, "a number >= 0 or a tensor with one element"),
     "momentum": (_at_least_zero, "a number >= 0"),
@@ -46,6 +110,8 @@ RULES: dict[str, Rule] = {
     "amsgrad": (_flag, "True or False"),
     "maximize": (_flag, "True or False"),
     "capturable": (_flag, "True or False"),
+    "differentiable": (lambda v: v is False, "False, because the projection writes in place"),
+    "decoupled_weight_decay": (lambda v: v is True, "True, as in AdamW: AdamP has no other decay"),
     "foreach": (_maybe_flag, "None, True or False"),
     "fused": (_maybe_flag, "None, True or False"),
     "k": (lambda v: _number(v) and 0 <= v <= 1, "a number from 0 to 1, such as 1.0 (the paper's default)"),
@@ -55,12 +121,26 @@ RULES: dict[str, Rule] = {
     "gamma_count": (lambda v: v in ("steps", "updates"), '"steps" (the authors) or "updates" (the textbook)'),
     "per_element": (_flag, "True or False"),
     "low_memory": (_flag, "True or False"),
+    "leash": (_maybe_flag, "True (on a leash), False (free) or None (on a leash, unless exclude_set says otherwise)"),
+    "row_axis": (_whole(0), "a whole number >= 0: the axis that counts the outputs"),
+    "split": (
+        _whole(1),
+        "a whole number >= 1: how many matrices are stacked along the row axis, such as 3 for q, k, v",
+    ),
+    "product": (
+        lambda v: v is None or (_at_least_zero(v) and v > 0),
+        "None, or for pairs A, B of LoRA a number > 0: the scale s of s B A",
+    ),
+    "anchor_dtype": (_maybe_float_dtype, "None (as the weights), torch.bfloat16, torch.float32 or torch.float64"),
+    "anchor_device": (_maybe_device, 'None (with the weights) or a device, such as "cpu"'),
+    "stochastic_rounding": (_flag, "True or False"),
+    "kernel": (
+        lambda v: v in (None, "eager", "triton", "native"),
+        'None (the fastest at hand), "eager" (torch alone), "triton" (GPUs) or "native" (CPUs with a compiler)',
+    ),
     "hyper_lr": (_at_least_zero, "a number >= 0"),
 }
 
-
-# every other argument of an optimizer is an option that a group may set for itself
-NOT_OPTIONS = ("self", "params", "anchors", "unknown", "__class__")
 
 # what else an argument may be called: by its symbol in the paper, or as in other libraries
 MEANT = {"kappa": "k", "mu": "gamma_lr", "pre": "anchors", "learning_rate": "lr", "wd": "weight_decay"}
@@ -78,6 +158,21 @@ def check_names(optimizer: str, unknown: Iterable[str], known: Iterable[str]) ->
         near = [MEANT[name]] if MEANT.get(name) in names else difflib.get_close_matches(name, names, n=1)
         hint = f"did you mean {near[0]}?" if near else f"it takes {', '.join(names)}"
         raise TypeError(f"{name} is not an argument of {optimizer}; {hint}")
+
+
+def gather(optimizer: str, arguments: dict[str, Any], leash: Mapping[str, Any]) -> dict[str, Any]:
+    """The options of an optimizer as one dict: those of its base rule and those of the leash.
+
+    arguments: the `locals()` of the optimizer's constructor.
+
+    >>> options = gather("SGDP", {"self": None, "params": [], "lr": 0.1, "leash": {}}, {"k": 0.5})
+    >>> options["lr"], options["k"], options["gamma_lr"]
+    (0.1, 0.5, 0.01)
+    """
+    base = {name: v for name, v in arguments.items() if name not in ("self", "params", "leash", "__class__")}
+    unknown = [name for name in leash if name not in LeashOptions.__annotations__]
+    check_names(optimizer, unknown, ("params", *base, *LeashOptions.__annotations__))
+    return {**base, **LEASH_DEFAULTS, **leash}
 
 
 def check_group(group: dict[str, Any]) -> None:
@@ -98,7 +193,48 @@ def check_group(group: dict[str, Any]) -> None:
         )
     if group.get("foreach") and group.get("fused"):
         raise ValueError("foreach=True and fused=True; it must be one of them: both are ways to run the base rule")
+    if group.get("kernel") in ("triton", "native"):
+        for flag in ("foreach", "fused"):
+            if group.get(flag) is not None:
+                raise ValueError(
+                    f'kernel="{group["kernel"]}" and {flag}={group[flag]}; it must be one of them: the kernel runs the '
+                    "base rule itself"
+                )
     if group.get("foreach") and isinstance(group.get("lr"), Tensor) and group.get("capturable") is False:
         raise ValueError(
             "lr is a tensor and foreach=True; it must be a number, or set foreach=False or capturable=True"
         )
+
+
+@functools.cache
+def _fused_moves_bfloat16() -> bool:
+    """Whether torch's fused SGD writes bfloat16 weights on a CPU; that of torch 2.6 leaves them where they are."""
+    weight = torch.ones(16, dtype=torch.bfloat16)
+    rates: Any = {"lr": 1.0, "momentum": 0.0, "dampening": 0.0, "weight_decay": 0.0}
+    sgd([weight], [weight.clone()], [None], fused=True, nesterov=False, maximize=False, **rates)
+    return not weight.any()
+
+
+def base_flags(group: Mapping[str, Any], params: Sequence[Tensor], grads: Sequence[Tensor]) -> dict[str, Any]:
+    """How torch shall run the base rule: as the flags of the group say, and without flags fused, where it can.
+
+    >>> weight = torch.zeros(2, 3)
+    >>> base_flags({"foreach": None, "fused": None}, [weight], [weight])
+    {'foreach': None, 'fused': True}
+    >>> base_flags({"foreach": True, "fused": None}, [weight], [weight])
+    {'foreach': True, 'fused': None}
+    """
+    flags = {"foreach": group["foreach"], "fused": group["fused"]}
+    unasked = flags["foreach"] is None and flags["fused"] is None
+    if torch.compiler.is_compiling() or not (unasked or flags["fused"]) or any(grad.is_sparse for grad in grads):
+        return flags
+    # torch's fused rules walk over memory and do not look at strides: with a gradient in another order they are wrong
+    sound = all(is_dense(p) and p.stride() == g.stride() for p, g in zip(params, grads, strict=True))
+    if any(p.dtype == torch.bfloat16 and p.device.type == "cpu" for p in params):
+        sound = sound and _fused_moves_bfloat16()
+    if not unasked:
+        return {**flags, "fused": sound}
+    kinds = {
+        (type(p) in (Tensor, nn.Parameter), p.is_floating_point(), p.device.type in ("cpu", "cuda")) for p in params
+    }
+    return {**flags, "fused": True} if sound and kinds == {(True, True, True)} else flags

@@ -2,7 +2,8 @@
 
 A network has many small tensors (biases, norm gains, thin layers), and for those the time goes into
 starting kernels, not into arithmetic. Layers with rows of equal length lie side by side, so that one
-sum serves all of them. `optimizer.state` still holds every tensor: views into the flat vectors.
+sum serves all of them. `optimizer.state` still holds every tensor: views into the flat vectors, so that a write
+into either is a write into both (`_state.unpack` ends that).
 """
 
 from collections.abc import Sequence
@@ -34,7 +35,7 @@ def is_small(param: Tensor) -> bool:
 class Pack:
     """Some small layers with their state in flat vectors; has the methods of `Layers`.
 
-    >>> leash = Leash(1.0, 1e-2, (0.9, 0.999), "all", "steps", per_element=False, maximize=False)
+    >>> leash = Leash()
     >>> weights = [torch.tensor([[3.0, 1.0]]), torch.tensor([0.5])]
     >>> states = [{"anchor": torch.zeros_like(w), "deviation": torch.zeros_like(w)} for w in weights]
     >>> for state in states:  # gamma = 1 after five steps
@@ -56,12 +57,12 @@ class Pack:
         states = [states[i] for i in self.order]
         self._grads: list[Tensor] = []
 
-        self.anchor = _pack("anchor", states)
-        self.norms = _pack("row_l1", states)
-        self.deviation = torch.empty_like(self.anchor) if self.low_memory else _pack("deviation", states)
+        self.anchor = pack("anchor", states)
+        self.norms = pack("row_l1", states)
+        self.deviation = torch.empty_like(self.anchor) if self.low_memory else pack("deviation", states)
         self.gamma_state = torch.stack([state["gamma_state"] for state in states])  # (layers, 4)
         for state, view in zip(states, self.gamma_state.unbind(), strict=True):
-            state["gamma_state"] = view
+            state["gamma_state"] = view  # the step writes the matrix, and with it what the state shows
         self.floor = torch.stack([state["floor"] for state in states]) if self.low_memory else None
 
         device = self.anchor.device
@@ -139,8 +140,14 @@ class Pack:
         torch.sub(self.weight, self.anchor, out=self.deviation)
 
 
-def _pack(key: str, states: Sequence[dict[str, Any]]) -> Tensor:
-    """Copy one kind of state into a flat vector, and let the states hold views of it."""
+def pack(key: str, states: Sequence[dict[str, Any]]) -> Tensor:
+    """Copy one kind of state into a flat vector, and let the states hold views of it.
+
+    >>> states = [{"anchor": torch.zeros(2, 2)}, {"anchor": torch.ones(3)}]
+    >>> flat = pack("anchor", states)
+    >>> flat, states[0]["anchor"].shape
+    (tensor([0., 0., 0., 0., 1., 1., 1.]), torch.Size([2, 2]))
+    """
     old = [state[key] for state in states]
     flat = torch.cat([tensor.reshape(-1) for tensor in old])
     for state, view in zip(states, _views(flat, old), strict=True):

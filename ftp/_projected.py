@@ -1,6 +1,7 @@
 """What SGDP and AdamP share: the state, and the order UGD -> ProjUpdate -> Projection (Alg. 1).
 
-Everything a parameter needs lives in `optimizer.state[param]`, made when the parameter is added:
+Everything a parameter needs lives in `optimizer.state[param]`, made at the first step in which it has a gradient
+(or by `anchor()`), on its device and in its dtype of then:
 
     anchor       W0
     deviation    W~_{t-1} - W0 (not with low_memory)
@@ -9,9 +10,10 @@ Everything a parameter needs lives in `optimizer.state[param]`, made when the pa
     floor        the shortest leash (only with low_memory)
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
-from typing import Any, NamedTuple, overload
+from typing import Any, overload
 
 import torch
 from torch import Tensor
@@ -19,27 +21,26 @@ from torch.optim import Optimizer
 from torch.optim.optimizer import ParamsT
 
 from ftp import _sharded, anchors
-from ftp._layers import GAMMA, Layers, Leash
+from ftp._layers import Layers, Leash
 from ftp._options import check_group
 from ftp._packed import Pack
-from ftp._plan import LEASH_KEYS, Plan
-from ftp._state import KEPT_WIDE, appendix_layout, check_state, leash_state, unpack
-from ftp.projection import mars_norm
+from ftp._plan import LEASH_KEYS, Plan, layers
+from ftp._product import Products, partners
+from ftp._reports import LayerReport, Leashed, read_gammas, read_reports
+from ftp._state import KEPT_WIDE, anchor_copy, appendix_layout, check_state, leash_state, unpack
+from ftp._twopass import BaseRule, TwoPass
+from ftp._watch import has_strayed, moved_message, stamp
 
 MOST_PACKS = 8  # times that a group is packed again because other parameters have gradients
-
-
-class LayerReport(NamedTuple):
-    """One layer on its leash, as numbers.
-
-    >>> LayerReport(gamma=0.5, distance=0.4, boundary=0.0, rows=8).gamma
-    0.5
-    """
-
-    gamma: float  # the constraint: how far a row may go
-    distance: float  # how far the farthest row is: the MARS norm of W - W0
-    boundary: float  # the share of rows that the last step pulled back, 0 to 1
-    rows: int
+UNNAMED = (
+    "the parameters have no names, so every one of them is on a leash, a new head too: pass model.named_parameters() "
+    "and exclude_set, or ftp.named_groups(model, head=...), or give the head a group with leash=False; "
+    "leash=True says that all of them are meant"
+)
+FACTORS = (
+    "LoRA's factors A and B are on leashes of their own, which do not bound what LoRA adds to a layer, s B A: "
+    "ftp.named_groups(model) ties the product instead; leash=True says that the factors are meant"
+)
 
 
 class Projected(Optimizer):
@@ -52,27 +53,51 @@ class Projected(Optimizer):
 
     # the keys of the base rule's state, in the order in which `_base_rule` takes them
     _base_keys: tuple[str, ...] = ()
+    _takes_sparse = False  # whether the base rule has an answer to a sparse gradient
 
-    def __init__(self, params: ParamsT, defaults: dict[str, Any], given_anchors: Mapping[str, Tensor] | None) -> None:
+    def __init__(self, params: ParamsT, options: dict[str, Any]) -> None:
         anchors.check_params(params)
-        if given_anchors is not None and not isinstance(given_anchors, Mapping):
-            raise TypeError(
-                f"anchors is of type {type(given_anchors).__name__}; it takes a state dict (name to tensor), "
-                "such as torch.load(path, weights_only=True)"
-            )
-        defaults["exclude_set"] = anchors.check_patterns(defaults["exclude_set"])
-        if given_anchors is not None:
-            anchors.check_unique(given_anchors, ())
-            given_anchors = {anchors.plain_name(name): weight for name, weight in given_anchors.items()}
-        self._given_anchors = given_anchors  # for `add_param_group`, which the next line calls; not kept
-        super().__init__(params, defaults)
-        del self._given_anchors
-        inherited = [group for group in self.param_groups if group["exclude_set"] is defaults["exclude_set"]]
-        names = [name for group in inherited for name in group.get("param_names", ())]
-        anchors.check_matched(defaults["exclude_set"], names)
+        state_dict = options.pop("anchors", None)
+        if state_dict is not None:
+            if not isinstance(state_dict, Mapping):
+                raise TypeError(
+                    f"anchors is of type {type(state_dict).__name__}; it takes a state dict (name to tensor), "
+                    "such as torch.load(path, weights_only=True)"
+                )
+            anchors.check_unique(state_dict, ())
+            state_dict = {anchors.plain_name(name): weight for name, weight in state_dict.items()}
+        options["exclude_set"] = anchors.check_patterns(options["exclude_set"])
+        self._forget()
+        self._start: dict[Tensor, Tensor] = {}  # anchors that were given and that no step has used yet
+        # for `add_param_group`, which the next line calls: W0 by name, and the names that `exclude_set` speaks of
+        self._anchors_by_name: dict[str, Tensor] | None = state_dict
+        self._names_in_common: list[str] = []
+        super().__init__(params, options)
+        anchors.check_matched(options["exclude_set"], self._names_in_common)
+        self._anchors_by_name = None
+        self._warn_of_leashes()
+
+    def _forget(self) -> None:
+        """What is known beside the state, and can be found out again: all of it on the host."""
+        self._ready: set[Tensor] = set()  # parameters that have all their state
+        self._plans: dict[int, tuple[Plan, int]] = {}  # by the number of the group; how often it was made
+        self._left: dict[Tensor, tuple[int, int]] = {}  # how the last step left the weights, see `_watch.stamp`
+        self._warned = False  # whether `_check_left` has spoken
+        self._dry = False  # whether the only step so far was one without a learning rate
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**super().__getstate__(), "_start": self._start, "_dry": self._dry}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self._forget()
+        super().__setstate__(state)
+        self._anchors_by_name, self._names_in_common = None, []
+        for group in self.param_groups:
+            for name, value in self.defaults.items():
+                group.setdefault(name, value)  # an option that an older version did not have
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
-        """Add parameters, now or in the middle of training; their weights of this moment are their anchors.
+        """Add parameters, now or in the middle of training; their weights at their first step are their anchors.
 
         >>> from ftp import SGDP
         >>> model = torch.nn.Linear(3, 2)
@@ -87,31 +112,60 @@ class Projected(Optimizer):
                 'write {"params": module.named_parameters(), "lr": 1e-3}'
             )
         group = {**self.defaults, **param_group}
-        own_patterns = "exclude_set" in param_group
-        if own_patterns:
+        if "exclude_set" in param_group:
             group["exclude_set"] = anchors.check_patterns(group["exclude_set"])
-        given = appendix_layout(group)
+        listed = appendix_layout(group)
         check_group(group)
+        other_names = anchors.untie(group, listed)
         entries = group["params"]
         names = [entry[0] for entry in entries if isinstance(entry, tuple)]
         tensors = [entry[1] if isinstance(entry, tuple) else entry for entry in entries]
         anchors.check_unique(names, [name for g in self.param_groups for name in g.get("param_names", ())])
-        if own_patterns:
-            anchors.check_matched(group["exclude_set"], names)
-        start = sum(len(g["params"]) for g in self.param_groups)
-        labels = names if names else [f"param.{start + i}" for i in range(len(tensors))]
-        state_dict = getattr(self, "_given_anchors", None)
-        if state_dict is not None and given is not None:
+        *_, labels = anchors.group_labels(
+            [*self.param_groups, {"params": tensors, **({"param_names": names} if names else {})}]
+        )
+        known = [*labels, *chain.from_iterable(other_names.values())]
+        if "exclude_set" in param_group:
+            anchors.check_matched(group["exclude_set"], known)
+        else:
+            self._names_in_common += known
+        freed = [name for name, others in other_names.items() if not all(anchors.on_leash(others, group))]
+        group["exclude_set"] = (*group["exclude_set"], *freed)
+        by_name = self._anchors_by_name
+        if by_name is not None and listed is not None:
             raise ValueError('anchors= and the groups\' "pre" both give anchors; keep one of them')
-        if state_dict is not None and not names:
+        if by_name is not None and not names:
             raise ValueError("anchors= needs names to match: pass model.named_parameters() as the parameters")
-        found = anchors.find_anchors(labels, tensors, group["exclude_set"], given, state_dict)
-        super().add_param_group(group)  # torch's own checks come before any state is made
-        for tensor, anchor in zip(tensors, found, strict=True):
-            state = self._base_state(tensor, group)
-            if anchor is not None:
-                state.update(leash_state(tensor, anchor, group))
-            self.state[tensor] = state
+        if group["product"] is not None:
+            anchors.check_pairs(labels, tensors)
+        start: dict[Tensor, Tensor] = {}
+        for i, (label, tensor, is_on) in enumerate(zip(labels, tensors, anchors.on_leash(labels, group), strict=True)):
+            if not is_on or tensor.numel() == 0:
+                continue
+            anchors.check_parameter(label, tensor, group["row_axis"], group["split"])
+            if by_name is not None:
+                aliases = (label, *other_names.get(label, ()))
+                start[tensor] = anchors.find_anchor(next((a for a in aliases if a in by_name), label), tensor, by_name)
+            elif listed is not None:
+                start[tensor] = anchors.check_anchor(label, tensor, listed[i])
+        super().add_param_group(group)  # torch's own checks come before anything is kept
+        # a copy: a state dict of the model itself changes with the model
+        self._start |= {tensor: _sharded.placed_like(tensor, anchor).clone() for tensor, anchor in start.items()}
+
+    def _warn_of_leashes(self) -> None:
+        """Say so if a leash is likely where none is meant, unless somebody spoke of leashes.
+
+        Without names nobody can take a new head off its leash; and leashes on LoRA's factors bound no product.
+        """
+        for group, labels in zip(self.param_groups, anchors.group_labels(self.param_groups), strict=True):
+            on = [label for label, is_on in zip(labels, anchors.on_leash(labels, group), strict=True) if is_on]
+            if group["leash"] is None and group["product"] is None and any("lora_B." in label for label in on):
+                warnings.warn(FACTORS, stacklevel=4)
+                break
+        silent = [g for g in self.param_groups if g["leash"] is None and not g["exclude_set"]]
+        nameless = [p for g in silent if "param_names" not in g for p in g["params"] if p not in self._start]
+        if len(silent) == len(self.param_groups) and sum(p.dim() > 1 for p in nameless) > 1:
+            warnings.warn(UNNAMED, stacklevel=4)
 
     def _base_state(self, param: Tensor, group: dict[str, Any]) -> dict[str, Any]:
         raise NotImplementedError
@@ -119,27 +173,92 @@ class Projected(Optimizer):
     def _base_rule(self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor], *state: list[Any]) -> None:
         raise NotImplementedError
 
-    def _init_group(
-        self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor], *columns: list[Any]
-    ) -> None:
-        """Gather the tensors of a step, a column for each key of the state.
+    def _kernel_rule(self, group: dict[str, Any]) -> BaseRule:
+        """The base rule of a group for a kernel of our own; one that no kernel knows is torch's alone."""
+        return BaseRule("torch", group["lr"], group["weight_decay"])
 
-        torch.compile runs this method as it is, without tracing it. It asks for all keys, and for
-        state that is not packed; otherwise the plan of the group has the rest.
+    def _init_group(
+        self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor], unpacked: bool, *columns: list[Any]
+    ) -> None:
+        """Gather the tensors of a step, a column for each key of the state; make the state that is missing.
+
+        torch.compile runs this method as it is, without tracing it, and asks for state that is not packed.
         """
         params.extend([param for param in group["params"] if param.grad is not None])
         grads.extend([param.grad for param in params])  # type: ignore[misc]
+        if any([grad.is_sparse for grad in grads]):  # noqa: C419
+            self._check_sparse(group, params, grads)
+        self._undo_dry_step()
+        if not self._ready.issuperset(params):
+            self._make_state(group, params)
+        self._check_left(group, params)
         states = [self.state[param] for param in params]
-        if len(columns) == len(self._base_keys) + len(LEASH_KEYS):
+        if unpacked:
             for state in states:
                 unpack(state)
         for key, column in zip((*self._base_keys, *LEASH_KEYS), columns, strict=False):
             column.extend([state.get(key) for state in states])
-        if any([grad.is_sparse and "anchor" in state for grad, state in zip(grads, states, strict=True)]):  # noqa: C419
+
+    def _undo_dry_step(self) -> None:
+        """After a dry step no layer has moved: the anchors are the weights of now, which may be others than then."""
+        if self._dry:
+            for state in self.state.values():
+                for key in LEASH_KEYS:
+                    state.pop(key, None)
+            self._forget()
+
+    def _labelled(self, group: dict[str, Any]) -> Iterator[tuple[str, Tensor, bool]]:
+        """Name, parameter and whether it is on a leash, for every parameter of a group."""
+        all_labels = anchors.group_labels(self.param_groups)
+        labels = next(labels for labels, g in zip(all_labels, self.param_groups, strict=True) if g is group)
+        for label, param, is_on in zip(labels, group["params"], anchors.on_leash(labels, group), strict=True):
+            yield label, param, is_on and param.numel() > 0
+
+    def _make_state(self, group: dict[str, Any], params: Sequence[Tensor]) -> None:
+        """State for those of `params` that have none yet: base rule, anchor and the shortest leash."""
+        wanted = set(params) - self._ready
+        fresh = {}
+        for label, param, is_on in self._labelled(group):
+            if param not in wanted:
+                continue
+            state = self.state.get(param) or self._base_state(param, group)
+            if is_on and "anchor" not in state:
+                anchors.check_parameter(label, param, group["row_axis"], group["split"])  # again: it may have changed
+                anchor = self._start.get(param, param)
+                state = {**state, **leash_state(param, anchor, group)}
+            fresh[param] = state
+        _sharded.check_agreement([state["anchor"] for param, state in fresh.items() if param in self._start])
+        self.state.update(fresh)
+        self._ready |= wanted
+
+    def _check_sparse(self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor]) -> None:
+        leashed = {param for _, param, is_on in self._labelled(group) if is_on}
+        if any(grad.is_sparse and param in leashed for param, grad in zip(params, grads, strict=True)):
             raise RuntimeError(
                 "a gradient is sparse; the projection needs dense rows: "
                 "build the embedding with sparse=False, or put its name into exclude_set"
             )
+        if not self._takes_sparse:
+            raise RuntimeError(
+                f"a gradient is sparse, and {type(self).__name__} has no rule for that, as torch.optim.AdamW has none: "
+                "build the embedding with sparse=False, or give it to torch.optim.SparseAdam"
+            )
+
+    def _check_left(self, group: dict[str, Any], params: Sequence[Tensor]) -> None:
+        """Warn once if something that is no step moved weights off their leash, such as load_state_dict.
+
+        Seen by torch's counters of writes, on the host. Only if these have moved are the weights looked at,
+        and only then does a step wait for the device.
+        """
+        if self._warned or group["product"] is not None:  # LoRA's product also moves by A, which has no leash
+            return
+        stamps = [stamp(param) for param in params]
+        suspects = [param for param, now in zip(params, stamps, strict=True) if self._left.get(param, now) != now]
+        strayed = {param for param in suspects if has_strayed(param, self.state[param], group)}
+        if strayed:
+            self._warned = True
+            names = [label for label, param, _ in self._labelled(group) if param in strayed]
+            warnings.warn(moved_message(names), stacklevel=5)
 
     @overload
     def step(self, closure: None = None) -> None: ...
@@ -163,56 +282,98 @@ class Projected(Optimizer):
         if closure is not None:
             with torch.enable_grad():
                 loss = closure()
-        keys = LEASH_KEYS if torch.compiler.is_compiling() else LEASH_KEYS[:1]
+        compiling = torch.compiler.is_compiling()
+        # torch's distributed checkpoint makes state by a step without gradients and without a learning rate
+        dry = not compiling and not self.state and all(_is_zero(group["lr"]) for group in self.param_groups)
+        keys = LEASH_KEYS if compiling else LEASH_KEYS[:1]
         work = []
         for index, group in enumerate(self.param_groups):  # gather first: what is refused has changed nothing
             params: list[Tensor] = []
             grads: list[Tensor] = []
             base: list[list[Any]] = [[] for _ in self._base_keys]
             columns: list[list[Any]] = [[] for _ in keys]
-            self._init_group(group, params, grads, *base, *columns)
-            work.append((group, params, grads, base, self._parts(index, params, grads, columns)))
-        for group, params, grads, base, parts in work:
-            leash = Leash(*(group[name] for name in Leash._fields))
+            self._init_group(group, params, grads, compiling, *base, *columns)
+            parts, rest = ((), None) if dry else self._parts(index, params, grads, base, columns)
+            work.append((group, params, grads, base, parts, rest))
+        for group, params, grads, base, parts, rest in work:
+            leash = Leash.of(group)
             for part in parts:
                 part.before(leash)  # Eq. 4 needs g_t and W_{t-1}: torch's base rules may overwrite both
-            self._base_rule(group, params, grads, *base)  # UGD, Eq. 1
+            if rest is None:
+                self._base_rule(group, params, grads, *base)  # UGD, Eq. 1
+            elif rest:  # a kernel has done the others
+                self._base_rule(group, *[[column[i] for i in rest] for column in (params, grads, *base)])
             for part in parts:
                 part.after(leash)  # ProjUpdate and Projection
+        if not compiling:
+            self._dry = dry
+            self._leave(chain.from_iterable(params for _, params, *_ in work))
         return loss
 
+    def _leave(self, params: Iterable[Tensor]) -> None:
+        """Remember how a step leaves the weights."""
+        self._left.update({param: stamp(param) for param in params})
+        if self._start and not self._dry:
+            self._start = {param: anchor for param, anchor in self._start.items() if param not in self._ready}
+
     def _parts(
-        self, index: int, params: list[Tensor], grads: list[Tensor], columns: list[list[Any]]
-    ) -> Sequence[Layers | Pack]:
-        """The leashed layers of group `index`, laid out for the step."""
+        self,
+        index: int,
+        params: list[Tensor],
+        grads: list[Tensor],
+        base: list[list[Any]],
+        columns: list[list[Any]],
+    ) -> tuple[Sequence[Layers | Pack | Products | TwoPass], list[int] | None]:
+        """The leashed layers of group `index`, laid out for the step, and which parameters need torch's base rule."""
         leashed = [i for i, gamma_state in enumerate(columns[0]) if gamma_state is not None]
         if not leashed:
-            return ()
+            return (), None
+        group = self.param_groups[index]
+        if group["product"] is not None:
+            rights = partners(group)
+            norms = columns[LEASH_KEYS.index("row_l1")] if torch.compiler.is_compiling() else None
+            parts = [
+                Products(
+                    group["product"],
+                    [rights[id(params[i])] for i in leashed],
+                    [params[i] for i in leashed],
+                    [grads[i] for i in leashed],
+                    [columns[0][i] for i in leashed],
+                    [self.state[params[i]]["row_l1"] if norms is None else norms[i] for i in leashed],
+                )
+            ]
+            return parts, None
         if torch.compiler.is_compiling():  # a compiler makes few kernels by itself
             kinds: dict[Any, list[int]] = {}
             for i in leashed:
                 kinds.setdefault((params[i].device, params[i].dtype), []).append(i)
-            chosen: Any = [[[c[i] for i in indices] for c in (params, grads, *columns)] for indices in kinds.values()]
-            return [Layers(*fields) for fields in chosen]
-        plans: dict[int, tuple[Plan, int]] = self.__dict__.setdefault("_plans", {})
-        plan, made = plans.get(index, (None, 0))
-        if plan is None or not plan.holds(params, columns[0]):
-            for param in self.param_groups[index]["params"]:
-                unpack(self.state[param])  # a layer that drops out must not hold on to the others' memory
+            fields = zip(("param", "grad", *LEASH_KEYS), (params, grads, *columns), strict=True)
+            by_name = list(fields)
+            chosen: Any = [
+                [layers([column[i] for i in indices], key, group) for key, column in by_name]
+                for indices in kinds.values()
+            ]
+            return [Layers(*views) for views in chosen], None
+        rule = self._kernel_rule(group)
+        plan, made = self._plans.get(index, (None, 0))
+        if plan is None or not plan.holds(params, columns[0], base, rule.kind):
+            for param in group["params"]:
+                unpack(self.state.get(param, {}))  # a layer that drops out must not hold on to the others' memory
             # gradients that come and go would mean packing again and again: then better not at all
             states = [self.state[param] for param in params]
-            plan = Plan(params, states, self.param_groups[index]["per_element"], may_pack=made < MOST_PACKS)
-            plans[index] = plan, made + 1
-        return plan.parts(grads)
+            plan = Plan(params, states, base, group, rule, may_pack=made < MOST_PACKS)
+            self._plans[index] = plan, made + 1
+        return plan.parts(grads, rule), plan.rest
 
-    def _leashed(self) -> Iterator[tuple[str, Tensor, dict[str, Any], dict[str, Any]]]:
-        index = 0
+    def _leashed(self) -> Iterator[Leashed]:
+        """Every parameter on a leash; one that has not begun yet as it would begin now. The frozen ones not."""
         for group in self.param_groups:
-            names = group.get("param_names") or [f"param.{index + i}" for i in range(len(group["params"]))]
-            index += len(group["params"])
-            for name, param in zip(names, group["params"], strict=True):
-                if "anchor" in self.state[param]:
-                    yield anchors.plain_name(name), param, self.state[param], group
+            for label, param, is_on in self._labelled(group):
+                state = self.state.get(param, {})
+                if is_on and "anchor" in state and not self._dry:
+                    yield Leashed(label, param, state, group)
+                elif is_on and (param.requires_grad or param.grad is not None):
+                    yield Leashed(label, param, leash_state(param, self._start.get(param, param), group), group)
 
     def constraints(self) -> dict[str, float]:
         """gamma of every layer on the leash, by name. Reads from the device.
@@ -223,9 +384,7 @@ class Projected(Optimizer):
         >>> {name: f"{gamma:.0e}" for name, gamma in optimizer.constraints().items()}
         {'weight': '1e-08', 'bias': '1e-08'}
         """
-        rows = [(name, state["gamma_state"][GAMMA]) for name, _, state, _ in self._leashed()]
-        values = torch.stack([gamma.cpu().double() for _, gamma in rows]).tolist() if rows else []
-        return {name: value for (name, _), value in zip(rows, values, strict=True)}
+        return read_gammas(self._leashed())
 
     @torch.no_grad()
     def report(self) -> dict[str, LayerReport]:
@@ -237,18 +396,26 @@ class Projected(Optimizer):
         >>> optimizer.report()["weight"].distance, optimizer.report()["weight"].rows
         (0.0, 2)
         """
-        names, sizes, values = [], [], []
-        for name, param, state, group in self._leashed():
-            gamma, norms = state["gamma_state"][GAMMA], _sharded.whole(state["row_l1"])
-            distance = mars_norm(_sharded.whole(param) - _sharded.whole(state["anchor"]), group["per_element"])
-            values += [gamma, distance, (norms > gamma).to(gamma.dtype).mean()]
-            names.append(name)
-            sizes.append(norms.numel())
-        if len({value.device for value in values}) > 1:
-            values = [value.cpu() for value in values]
-        rows = torch.stack(values).view(-1, 3).tolist() if values else []  # one read for all layers
-        found = zip(names, rows, sizes, strict=True)
-        return {name: LayerReport(gamma, far, share, size) for name, (gamma, far, share), size in found}
+        return read_reports(self._leashed())
+
+    @torch.no_grad()
+    def anchor(self) -> None:
+        """Take the anchors now, instead of at the first step, and make all state of what needs a gradient.
+
+        Under DistributedDataParallel call it after wrapping the model: only then do all ranks have the same weights.
+
+        >>> from ftp import SGDP
+        >>> model = torch.nn.Linear(3, 2)
+        >>> optimizer = SGDP(model.named_parameters(), lr=0.1)
+        >>> optimizer.anchor()
+        >>> _ = model.weight.data.add_(1.0)
+        >>> round(optimizer.report()["weight"].distance, 4)
+        3.0
+        """
+        self._undo_dry_step()
+        for group in self.param_groups:
+            self._make_state(group, [param for param in group["params"] if param.requires_grad])
+        self._leave(self._ready)
 
     @torch.no_grad()
     def reanchor(self) -> None:
@@ -260,15 +427,19 @@ class Projected(Optimizer):
         >>> from ftp import SGDP
         >>> model = torch.nn.Linear(3, 2)
         >>> optimizer = SGDP(model.named_parameters(), lr=0.1)
+        >>> optimizer.anchor()
         >>> _ = model.weight.data.add_(1.0)
-        >>> round(optimizer.report()["weight"].distance, 4)
-        3.0
         >>> optimizer.reanchor()
         >>> optimizer.report()["weight"].distance
         0.0
         """
-        for _, param, state, group in list(self._leashed()):
-            state.update(leash_state(param, param, group))
+        self._undo_dry_step()
+        self._start.clear()
+        for leashed in self._leashed():
+            if "anchor" in self.state.get(leashed.param, {}):
+                self.state[leashed.param].update(leash_state(leashed.param, leashed.param, leashed.group))
+        self._left.clear()
+        self.anchor()
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Resume exactly; anchors and constraints come from the checkpoint, which is copied.
@@ -287,7 +458,7 @@ class Projected(Optimizer):
         saved: dict[str, Any] = {}
 
         def last_word(_: Optimizer, final: dict[str, Any]) -> None:
-            check_state(final, self.param_groups, self.state)  # before torch changes anything
+            check_state(final, self.param_groups)  # before torch changes anything
             saved.update(final)
 
         handle = self.register_load_state_dict_pre_hook(last_word)
@@ -295,11 +466,22 @@ class Projected(Optimizer):
             super().load_state_dict(state_dict)
         finally:
             handle.remove()
-        self.__dict__.pop("_plans", None)
+        self._forget()
         ids = chain.from_iterable(group["params"] for group in saved["param_groups"])
-        params = chain.from_iterable(group["params"] for group in self.param_groups)
-        for key, param in zip(ids, params, strict=True):
-            state = self.state[param]
-            state.update({name: saved["state"][key][name].to(param.device) for name in KEPT_WIDE if name in state})
-            # torch lets the state share its memory with the state dict; a step would write into both
-            self.state[param] = {name: v.clone() if isinstance(v, Tensor) else v for name, v in state.items()}
+        for group in self.param_groups:
+            for param in group["params"]:
+                loaded = saved["state"].get(next(ids), {})
+                if not loaded:  # it had not begun when the checkpoint was made
+                    continue
+                state = self.state[param]
+                state.update({name: loaded[name].to(param.device) for name in KEPT_WIDE if name in loaded})
+                # torch lets the state share its memory with the state dict; a step would write into both
+                self.state[param] = {name: v.clone() if isinstance(v, Tensor) else v for name, v in state.items()}
+                if "anchor" in loaded:
+                    self.state[param]["anchor"] = anchor_copy(param, loaded["anchor"], group)
+                    self._start.pop(param, None)
+
+
+def _is_zero(lr: Any) -> bool:
+    """Whether a learning rate is zero, as far as the host knows: a tensor on a device is not read."""
+    return lr.device.type == "cpu" and lr.item() == 0 if isinstance(lr, Tensor) else lr == 0

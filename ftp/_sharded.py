@@ -6,6 +6,7 @@ the whole model, reduced on every rank in the same order, so that all ranks lear
 the last bit. A vector that is one row is cut by Shard(0); its norm is the sum of its parts.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -54,16 +55,22 @@ def placed_like(param: Tensor, value: Tensor) -> Tensor:
     return distribute_tensor(local_value, param.device_mesh, param.placements, src_data_rank=None)  # type: ignore[attr-defined]
 
 
-def check_placements(name: str, param: Tensor) -> None:
-    """Rows must stay whole: a DTensor may be replicated or cut along dimension 0 only.
+def check_placements(name: str, param: Tensor, row_axis: int = 0, split: int = 1) -> None:
+    """Rows must stay whole: a DTensor may be replicated or cut along its row axis only.
 
     >>> check_placements("w", torch.zeros(2))
     """
+    axis = row_axis if param.dim() > 1 else 0
     for placement in getattr(param, "placements", ()):
-        if not (placement.is_replicate() or placement.is_shard(0)):
+        if not (placement.is_replicate() or placement.is_shard(axis)):
             raise TypeError(
                 f"{name!r} is a DTensor placed as {placement}, which cuts its rows; "
-                "the projection needs whole rows: use Shard(0) or Replicate, or put the name into exclude_set"
+                f"the projection needs whole rows: use Shard({axis}) or Replicate, or put the name into exclude_set"
+            )
+        if split > 1 and placement.is_shard():
+            raise TypeError(
+                f"{name!r} is a DTensor placed as {placement} and split is {split}; the cuts of the ranks and of the "
+                "split differ: use split=1, so that one leash serves the whole tensor"
             )
 
 
@@ -78,6 +85,35 @@ def empty_rows(param: Tensor, rows: int, dtype: torch.dtype, one_row: bool) -> T
 
         return zeros(rows, dtype=dtype, device_mesh=param.device_mesh, placements=param.placements)  # type: ignore[attr-defined]
     return torch.zeros(rows, dtype=dtype, device=param.device)
+
+
+def check_agreement(anchors: Sequence[Tensor]) -> None:
+    """Refuse anchors that were given and differ between the ranks of a process group: the ranks would drift apart.
+
+    Called at the first step on every rank, and only for anchors that do not come from the weights themselves:
+    those DistributedDataParallel has made equal.
+
+    >>> check_agreement([torch.ones(2)])  # no process group: nothing to compare
+    """
+    plain = [anchor for anchor in anchors if not is_sharded(anchor)]
+    if not plain:
+        return
+    import torch.distributed as dist
+
+    if not dist.is_available() or not dist.is_initialized() or dist.get_world_size() == 1:
+        return
+    weights = [anchor.double().flatten() for anchor in plain]
+    sums = [torch.stack([w.sum(), w.abs().sum(), w @ torch.arange(w.numel()).to(w)]).cpu() for w in weights]
+    mine = torch.stack(sums).tolist()
+    everyone: list[Any] = [None] * dist.get_world_size()
+    dist.all_gather_object(everyone, mine)
+    differing = [rank for rank, sums_there in enumerate(everyone) if sums_there != everyone[0]]
+    if differing:
+        raise RuntimeError(
+            f"the anchors of ranks {differing} differ from those of rank 0, so the ranks would drift apart; "
+            "load the same weights on every rank, or leave anchors= out: then the anchors are the weights at the "
+            "first step, which DistributedDataParallel has made equal"
+        )
 
 
 @dataclass(frozen=True)

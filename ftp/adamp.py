@@ -1,15 +1,16 @@
 """AdamP: AdamW on a learned leash (Alg. 1 with AdamW as the base rule)."""
 
-from collections.abc import Iterable, Mapping
-from typing import Any, Never
+from typing import Any
 
 import torch
 from torch import Tensor
 from torch.optim.adamw import adamw
 from torch.optim.optimizer import ParamsT
+from typing_extensions import Unpack
 
-from ftp._options import NOT_OPTIONS, check_names
+from ftp._options import LeashOptions, base_flags, gather
 from ftp._projected import Projected
+from ftp._twopass import BaseRule
 
 
 class AdamP(Projected):
@@ -26,8 +27,8 @@ class AdamP(Projected):
 
     Arguments as in `torch.optim.AdamW`; the leash's as in `ftp.SGDP`.
 
-    Differs from torch.optim.AdamW: `differentiable` and tensor betas are not offered; with `fused=True` a GradScaler
-    unscales before the step instead of inside it. Without `fused` torch keeps Adam's step count on
+    Differs from torch.optim.AdamW: `differentiable` must be False and betas are numbers; with `fused=True` a GradScaler
+    unscales before the step instead of inside it. With `foreach` torch keeps Adam's step count on
     the CPU and reads it there; nothing is read from the device.
     Differs from the paper: see `ftp.projection` and `ftp.constraint`.
     """
@@ -47,23 +48,15 @@ class AdamP(Projected):
         foreach: bool | None = None,
         capturable: bool = False,
         fused: bool | None = None,
-        k: float = 1.0,
-        exclude_set: Iterable[str] = (),
-        anchors: Mapping[str, Tensor] | None = None,
-        gamma_lr: float = 1e-2,
-        gamma_betas: tuple[float, float] = (0.9, 0.999),
-        gamma_rows: str = "all",
-        gamma_count: str = "steps",
-        per_element: bool = False,
-        low_memory: bool = False,
-        **unknown: Never,  # there is none: a typing mistake gets a hint
+        differentiable: bool = False,
+        decoupled_weight_decay: bool = True,
+        **leash: Unpack[LeashOptions],
     ) -> None:
-        options = {key: v for key, v in locals().items() if key not in NOT_OPTIONS}
-        check_names(type(self).__name__, unknown, ("params", *options, "anchors"))
-        super().__init__(params, options, anchors)
+        super().__init__(params, gather(type(self).__name__, locals(), leash))
 
     def _base_state(self, param: Tensor, group: dict[str, Any]) -> dict[str, Any]:
-        on_device = group["capturable"] or group["fused"]
+        unasked = group["foreach"] is None and group["fused"] is None
+        on_device = group["capturable"] or group["fused"] or (unasked and param.is_cuda)
         state = {
             "step": torch.zeros((), dtype=torch.float32, device=param.device if on_device else "cpu"),
             "exp_avg": torch.zeros_like(param),
@@ -71,9 +64,18 @@ class AdamP(Projected):
         }
         return {**state, "max_exp_avg_sq": torch.zeros_like(param)} if group["amsgrad"] else state
 
+    def _kernel_rule(self, group: dict[str, Any]) -> BaseRule:
+        kind, (beta1, beta2) = "amsgrad" if group["amsgrad"] else "adam", group["betas"]
+        return BaseRule(kind, group["lr"], group["weight_decay"], beta1, 0.0, group["maximize"], beta2, group["eps"])
+
     def _base_rule(self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor], *state: list[Any]) -> None:
         exp_avgs, exp_avg_sqs, max_exp_avg_sqs, steps = state
         beta1, beta2 = group["betas"]
+        flags = base_flags(group, params, grads)
+        if flags["fused"]:  # a checkpoint may have left the step counts on the CPU
+            for i, (param, step) in enumerate(zip(params, steps, strict=True)):
+                if step.device != param.device:
+                    steps[i] = self.state[param]["step"] = step.to(param.device)
         adamw(
             params,
             grads,
@@ -81,9 +83,8 @@ class AdamP(Projected):
             exp_avg_sqs,
             max_exp_avg_sqs if group["amsgrad"] else [],
             steps,
-            foreach=group["foreach"],
+            **flags,
             capturable=group["capturable"],
-            fused=group["fused"],
             has_complex=any(torch.is_complex(param) for param in params),
             amsgrad=group["amsgrad"],
             beta1=beta1,

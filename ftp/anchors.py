@@ -1,30 +1,66 @@
 """Anchors: which parameter is tied to which pre-trained weight, by name.
 
-Names are the only link. They are compared without the prefixes that wrappers add (`module.` of
-DistributedDataParallel, `_orig_mod.` of torch.compile), and a name or pattern that matches nothing
+Names are the only link. They are compared without what wrappers add (`module.` of DistributedDataParallel,
+`_orig_mod.` of torch.compile, `base_model.model.` of PEFT), and a name or pattern that matches nothing
 is an error: a head that stays on its leash by a typing mistake is a bug nobody sees.
 """
 
 import difflib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from ftp import _sharded
 
+# what wrappers put before a name, and what they put into it: torch.compile, activation checkpoints, PEFT
+PREFIXES = ("module.", "base_model.model.")
+INSIDE = ("_orig_mod.", "_checkpoint_wrapped_module.", "base_layer.", "modules_to_save.default.")
+
 
 def plain_name(name: str) -> str:
-    """A parameter's name without the prefixes of wrappers.
+    """A parameter's name without what wrappers added to it.
 
     >>> plain_name("module._orig_mod.layer1.0.weight"), plain_name("encoder._orig_mod.weight")
     ('layer1.0.weight', 'encoder.weight')
+    >>> plain_name("module.base_model.model.fc.base_layer.weight")
+    'fc.weight'
     """
-    name = name.replace("_orig_mod.", "")
-    while name.startswith("module."):
-        name = name.removeprefix("module.")
+    for part in INSIDE:
+        name = name.replace(part, "")
+    while name.startswith(PREFIXES):
+        name = name.removeprefix("module.").removeprefix("base_model.model.")
     return name
+
+
+def group_labels(groups: Iterable[Mapping[str, Any]]) -> Iterator[list[str]]:
+    """The plain names of each group's parameters, or `param.0`, `param.1`, ... where a group has no names.
+
+    >>> list(group_labels([{"params": [0], "param_names": ["module.a"]}, {"params": [1, 2]}]))
+    [['a'], ['param.1', 'param.2']]
+    """
+    index = 0
+    for group in groups:
+        count = len(group["params"])
+        names = group.get("param_names") or [f"param.{index + i}" for i in range(count)]
+        yield [plain_name(name) for name in names]
+        index += count
+
+
+def on_leash(labels: Sequence[str], group: Mapping[str, Any]) -> list[bool]:
+    """Which parameters of a group are on a leash, by its options `leash` and `exclude_set`.
+
+    >>> on_leash(["body", "head"], {"leash": None, "exclude_set": ["head"]})
+    [True, False]
+    """
+    if group.get("leash") is False:
+        return [False] * len(labels)
+    free = {name for pattern in group["exclude_set"] for name in matched(pattern, labels)}
+    if group.get("product") is not None:
+        free |= {plain_name(label) for label in labels[::2]}  # A of each pair A, B: the leash pulls B
+    return [plain_name(label) not in free for label in labels]
 
 
 def check_params(params: object) -> None:
@@ -96,6 +132,33 @@ def matched(pattern: str, names: Iterable[str]) -> set[str]:
     return {wanted} if wanted in known else {name for name in known if fnmatchcase(name, wanted)}
 
 
+def untie(group: dict[str, Any], listed: list[Any] | None = None) -> dict[str, list[str]]:
+    """Keep a tied parameter once, under its first name; returns the other names of each, as plain names.
+
+    `named_parameters(remove_duplicate=False)` lists a tied weight under all of its names. `listed` are the anchors
+    of the group, one for each entry.
+
+    >>> weight = nn.Parameter(torch.zeros(2))
+    >>> group = {"params": [("embed", weight), ("head", weight)]}
+    >>> untie(group), len(group["params"])
+    ({'embed': ['head']}, 1)
+    """
+    first: dict[Tensor, str] = {}
+    others: dict[str, list[str]] = {}
+    unique = []
+    for i, entry in enumerate(group["params"]):
+        if isinstance(entry, tuple) and entry[1] in first:
+            others.setdefault(first[entry[1]], []).append(plain_name(entry[0]))
+            continue
+        if isinstance(entry, tuple):
+            first[entry[1]] = plain_name(entry[0])
+        unique.append(i)
+    group["params"] = [group["params"][i] for i in unique]
+    if listed is not None:
+        listed[:] = [listed[i] for i in unique]
+    return others
+
+
 def check_unique(names: Iterable[str], taken: Iterable[str]) -> None:
     """Raise if two parameters would have one name.
 
@@ -137,34 +200,9 @@ def nearest(wanted: str, names: Iterable[str]) -> str:
     if not known:
         return "there is no name to compare it with: pass model.named_parameters()"
     close = difflib.get_close_matches(plain_name(wanted), known, n=3, cutoff=0.3) or known[:3]
-    return f"the nearest names are {', '.join(close)}"
-
-
-def find_anchors(
-    names: Sequence[str],
-    params: Sequence[Tensor],
-    exclude_set: Sequence[str],
-    given: Sequence[object] | None = None,
-    state_dict: Mapping[str, Tensor] | None = None,
-) -> list[Tensor | None]:
-    """The anchor of each parameter, None where it is free: from a list, a state dict, or the parameter itself.
-
-    >>> find_anchors(["body", "head"], [torch.ones(1), torch.ones(1)], exclude_set=["head"])
-    [tensor([1.]), None]
-    """
-    free = {name for pattern in exclude_set for name in matched(pattern, names)}
-    found: list[Tensor | None] = []
-    for i, (name, param) in enumerate(zip(names, params, strict=True)):
-        if plain_name(name) in free or param.numel() == 0:
-            found.append(None)
-            continue
-        check_parameter(name, param)
-        _sharded.check_placements(name, param)
-        if state_dict is not None:
-            found.append(find_anchor(name, param, state_dict))
-        else:
-            found.append(check_anchor(name, param, param if given is None else given[i]))
-    return found
+    nameless = all(name.startswith("param.") for name in known)
+    why = ", because the parameters came without: pass model.named_parameters()" if nameless else ""
+    return f"the nearest names are {', '.join(close)}{why}"
 
 
 def find_anchor(name: str, param: Tensor, anchors: Mapping[str, Tensor]) -> Tensor:
@@ -198,11 +236,40 @@ def check_anchor(name: str, param: Tensor, anchor: object) -> Tensor:
     return anchor.detach()
 
 
-def check_parameter(name: str, param: Tensor) -> None:
+def check_pairs(labels: Sequence[str], params: Sequence[Tensor]) -> None:
+    """The parameters of a group with `product` must be A, B, A, B, ..., so that B A is a matrix.
+
+    >>> check_pairs(["a", "b"], [torch.zeros(2, 5), torch.zeros(4, 2)])
+    """
+    shapes = [tuple(param.shape) for param in params]
+    fit = all(len(a) > 1 and len(b) > 1 and a[0] == b[1] for a, b in zip(shapes[::2], shapes[1::2], strict=False))
+    if len(params) % 2 or not fit:
+        names = ", ".join(f"{label} {shape}" for label, shape in zip(labels, shapes, strict=True))
+        raise ValueError(
+            f"a group with product has the parameters {names}; it takes pairs A (r, inputs), B (outputs, r), one after "
+            "the other: use ftp.named_groups(model)"
+        )
+    if any(_sharded.is_sharded(param) for param in params):
+        raise TypeError("a group with product has sharded parameters; a leash on LoRA's product needs whole factors")
+
+
+def check_parameter(name: str, param: Tensor, row_axis: int = 0, split: int = 1) -> None:
     """Refuse the kinds of parameter on which the projection would be wrong, with the way out.
 
     >>> check_parameter("w", torch.zeros(2))
     """
+    if param.dim() > 1 and row_axis >= param.dim():
+        raise ValueError(
+            f"row_axis is {row_axis} and {name!r} has shape {tuple(param.shape)}; it must be an axis of the parameter: "
+            "give parameters with other rows a group of their own, or use ftp.named_groups(model)"
+        )
+    count = param.shape[row_axis if param.dim() > 1 else 0] if param.dim() else 1
+    if count % split:
+        raise ValueError(
+            f"split is {split} and {name!r} has {count} rows; the stacked matrices must be of equal size: "
+            "give parameters with other rows a group of their own, or use ftp.named_groups(model)"
+        )
+    _sharded.check_placements(name, param, row_axis, split)
     if param.dtype == torch.float16:
         raise TypeError(
             f"{name!r} is float16, which cannot hold the small steps of a short leash; "

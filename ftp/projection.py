@@ -29,20 +29,58 @@ def as_rows(tensor: Tensor, per_element: bool = False) -> Tensor:
     if tensor.dim() < 2:
         return tensor.reshape(-1, 1) if per_element else tensor.reshape(1, -1)
     # the order inside a row does not matter to a sum, so a channels-last weight needs no copy
-    if tensor.dim() == 4 and tensor.is_contiguous(memory_format=torch.channels_last):
+    if is_channels_last(tensor):
         tensor = tensor.permute(0, 2, 3, 1)
     return tensor.flatten(1)
 
 
-def row_l1(tensor: Tensor, per_element: bool = False) -> Tensor:
+def is_dense(tensor: Tensor) -> bool:
+    """Whether a tensor lies in memory without gaps, row after row; the order inside a row may be channels-last.
+
+    >>> is_dense(torch.zeros(4, 3, 2, 2).to(memory_format=torch.channels_last)), is_dense(torch.zeros(3, 2).t())
+    (True, False)
+    """
+    return tensor.is_contiguous() or is_channels_last(tensor)
+
+
+def is_channels_last(tensor: Tensor) -> bool:
+    """Whether the channels of each picture element lie side by side.
+
+    >>> is_channels_last(torch.zeros(4, 3, 2, 2)), is_channels_last(torch.zeros(3, 2))
+    (False, False)
+    """
+    return tensor.dim() == 4 and tensor.is_contiguous(memory_format=torch.channels_last)
+
+
+def cut(tensor: Tensor, row_axis: int = 0, split: int = 1) -> tuple[Tensor, ...]:
+    """The matrices that are stacked in one tensor, as views of it, each with its rows along dimension 0.
+
+    Writing into a view writes into the tensor. A vector has only one axis, whatever `row_axis` is.
+
+    >>> [part.shape for part in cut(torch.zeros(4, 6, 2), row_axis=1, split=3)]
+    [torch.Size([2, 4, 2]), torch.Size([2, 4, 2]), torch.Size([2, 4, 2])]
+    """
+    if row_axis and tensor.dim() > 1:
+        tensor = tensor.movedim(row_axis, 0)
+    return tensor.chunk(split) if split > 1 else (tensor,)
+
+
+def row_l1(
+    tensor: Tensor, per_element: bool = False, *, spare: Tensor | None = None, out: Tensor | None = None
+) -> Tensor:
     """The l1 norm of each row, shape (rows,); in float32 or better.
+
+    spare: scratch of as many elements, and out: where to write; both are optional and save memory.
 
     >>> row_l1(torch.tensor([[3.0, -4.0], [1.0, 0.0]]))
     tensor([7., 1.])
     >>> row_l1(torch.tensor([3.0, -4.0])), row_l1(torch.tensor([3.0, -4.0]), per_element=True)
     (tensor([7.]), tensor([3., 4.]))
     """
-    return as_rows(tensor, per_element).abs().sum(1, dtype=wide(tensor.dtype))
+    rows = as_rows(tensor, per_element)
+    dtype = wide(tensor.dtype)
+    lengths = rows.abs().to(dtype) if spare is None else torch.abs(rows.to(dtype), out=spare.view(rows.shape))
+    return torch.sum(lengths, 1, out=out)
 
 
 def mars_norm(tensor: Tensor, per_element: bool = False) -> Tensor:
@@ -90,12 +128,16 @@ def project_mars(unconstrained: Tensor, anchor: Tensor, gamma: Tensor | float, p
         )
     if not isinstance(gamma, Tensor) and not gamma >= 0:
         raise ValueError(f"gamma is {gamma}; a constraint is a length, so give a number >= 0")
-    factor = shrink(row_l1(unconstrained - anchor, per_element), gamma)
+    dtype = wide(anchor.dtype)
+    factor = shrink(row_l1(unconstrained.to(dtype) - anchor.to(dtype), per_element), gamma)
     return toward(anchor, unconstrained, factor)
 
 
-def toward(anchor: Tensor, unconstrained: Tensor, factor: Tensor) -> Tensor:
+def toward(anchor: Tensor, unconstrained: Tensor, factor: Tensor, stochastic: bool = False) -> Tensor:
     """anchor + factor * (unconstrained - anchor), one factor per row; exact where factor is 1.
+
+    bfloat16 keeps 8 bits, so the result is rounded: towards the anchor, so that no row leaves its leash by
+    rounding, or at random with `stochastic`, so that the mean is right and the leash holds on average.
 
     >>> toward(torch.zeros(2, 1), torch.ones(2, 1), torch.tensor([0.5, 1.0]))
     tensor([[0.5000],
@@ -104,8 +146,27 @@ def toward(anchor: Tensor, unconstrained: Tensor, factor: Tensor) -> Tensor:
     weight = per_row(factor, unconstrained)
     if anchor.dtype == weight.dtype:
         return torch.lerp(anchor, unconstrained, weight)
-    # bfloat16 keeps 8 bits: round once, at the end
-    return torch.lerp(anchor.to(weight.dtype), unconstrained.to(weight.dtype), weight).to(anchor.dtype)
+    exact = torch.lerp(anchor.to(weight.dtype), unconstrained.to(weight.dtype), weight)
+    return round_to(exact, anchor, stochastic)
+
+
+def round_to(exact: Tensor, anchor: Tensor, stochastic: bool = False) -> Tensor:
+    """Round to the anchor's dtype, never away from the anchor; or at random to either neighbour.
+
+    >>> anchor = torch.tensor([1.0, 1.0]).bfloat16()
+    >>> round_to(torch.tensor([1.0077, 0.9922]), anchor).tolist()  # the nearest are 1.0078 and 0.9922
+    [1.0, 0.99609375]
+    """
+    if anchor.dtype != torch.bfloat16:
+        return exact.to(anchor.dtype)
+    # the upper half of a float32 is a bfloat16; on whole numbers, where no compiler may round in between
+    bits = exact.view(torch.int32)
+    if stochastic:
+        bits = bits + torch.randint_like(bits, 2**16)
+    else:
+        away_from_zero = (exact - anchor.to(exact.dtype)).sign() != exact.sign()
+        bits = torch.where(away_from_zero, bits + (2**16 - 1), bits)
+    return (bits & -(2**16)).view(exact.dtype).to(anchor.dtype)
 
 
 def per_row(values: Tensor, like: Tensor) -> Tensor:

@@ -1,15 +1,16 @@
 """SGDP: SGD on a learned leash (Alg. 1 with SGD as the base rule)."""
 
-from collections.abc import Iterable, Mapping
-from typing import Any, Never
+from typing import Any
 
 import torch
 from torch import Tensor
 from torch.optim.optimizer import ParamsT
 from torch.optim.sgd import sgd
+from typing_extensions import Unpack
 
-from ftp._options import NOT_OPTIONS, check_names
+from ftp._options import LeashOptions, base_flags, gather
 from ftp._projected import Projected
+from ftp._twopass import BaseRule
 
 
 class SGDP(Projected):
@@ -25,25 +26,36 @@ class SGDP(Projected):
     ['weight']
 
     Arguments as in `torch.optim.SGD`, and
-    params: `model.named_parameters()`, or groups; a group may also be laid out as in the paper's
-        Appendix 8.7, with the keys "params", "pre" (the anchors) and "name"
+    params: `model.named_parameters()`, `ftp.named_groups(model)`, or groups; a group may also be laid out as in the
+        paper's Appendix 8.7, with the keys "params", "pre" (the anchors) and "name"
     k: kappa of Eq. 5, 0 to 1; the smaller, the less a leash is ever shortened
     exclude_set: names or glob patterns of parameters without a leash, such as {"head.*"}
-    anchors: a state dict with W0; by default W0 is the weights of this moment. A group that is added
-        later is anchored where it is then
+    anchors: a state dict with W0; by default W0 is the weights at the first step (or at `anchor()`)
+    leash: False for a group without a leash, such as a new head; True says that it is meant
+    row_axis, split: which axis counts the outputs, and how many matrices are stacked along it; ftp/README.md has
+        the table, `ftp.named_groups` sets both
+    product: for groups of LoRA's pairs A, B: the scale s; the leash then ties the rows of s B A to zero
     gamma_lr, gamma_betas: mu and the betas of Alg. 2
     gamma_rows: "all" rows count in Eq. 4, as the authors do it, or only those "outside" their leash
     gamma_count: Adam's t counts "steps", as the authors do it, or "updates"
     per_element: each entry of a vector is its own row, instead of the vector being one row
     low_memory: keep only the anchor, and derive the deviation from the weights
+    anchor_dtype, anchor_device: keep the anchors in bfloat16, or on the CPU; ftp/README.md says what that costs
+    stochastic_rounding: bfloat16 weights that are pulled back are rounded up or down at random
+    kernel: None, the fastest at hand; "eager", torch's operations only; "triton", on GPUs; "native", on CPUs with a
+        C++ compiler. ftp/README.md says what runs when
     All of these but `anchors` may also be set for each group.
 
-    Differs from torch.optim.SGD: `differentiable` is not offered, because the projection writes in
-    place; with `fused=True` a GradScaler unscales before the step instead of inside it.
+    A learning rate that a scheduler changes is a new number each time, and a compiled step is built again for each:
+    pass `lr=torch.tensor(0.1)` there, as with torch's own optimizers.
+
+    Differs from torch.optim.SGD: `differentiable` must be False, because the projection writes in
+    place; without a flag the base rule is fused where torch can; a GradScaler unscales before a fused step, not in it.
     Differs from the paper: see `ftp.projection` and `ftp.constraint`.
     """
 
     _base_keys = ("momentum_buffer", "first_momentum")
+    _takes_sparse = True
 
     def __init__(
         self,
@@ -57,20 +69,10 @@ class SGDP(Projected):
         maximize: bool = False,
         foreach: bool | None = None,
         fused: bool | None = None,
-        k: float = 1.0,
-        exclude_set: Iterable[str] = (),
-        anchors: Mapping[str, Tensor] | None = None,
-        gamma_lr: float = 1e-2,
-        gamma_betas: tuple[float, float] = (0.9, 0.999),
-        gamma_rows: str = "all",
-        gamma_count: str = "steps",
-        per_element: bool = False,
-        low_memory: bool = False,
-        **unknown: Never,  # there is none: a typing mistake gets a hint
+        differentiable: bool = False,
+        **leash: Unpack[LeashOptions],
     ) -> None:
-        options = {key: v for key, v in locals().items() if key not in NOT_OPTIONS}
-        check_names(type(self).__name__, unknown, ("params", *options, "anchors"))
-        super().__init__(params, options, anchors)
+        super().__init__(params, gather(type(self).__name__, locals(), leash))
 
     def _base_state(self, param: Tensor, group: dict[str, Any]) -> dict[str, Any]:
         if group["momentum"] == 0:
@@ -94,6 +96,10 @@ class SGDP(Projected):
                 if is_fresh and buffer is not None:
                     self.state[params[i]].update(momentum_buffer=buffer, first_momentum=False)
 
+    def _kernel_rule(self, group: dict[str, Any]) -> BaseRule:
+        kind = "plain" if group["momentum"] == 0 else "nesterov" if group["nesterov"] else "momentum"
+        return BaseRule(kind, *(group[name] for name in ("lr", "weight_decay", "momentum", "dampening", "maximize")))
+
     @staticmethod
     def _sgd(group: dict[str, Any], params: list[Tensor], grads: list[Tensor], momentum: list[Any]) -> None:
         if params:
@@ -102,8 +108,7 @@ class SGDP(Projected):
                 grads,
                 momentum if group["momentum"] != 0 else [],
                 has_sparse_grad=any(grad.is_sparse for grad in grads),
-                foreach=group["foreach"],
-                fused=group["fused"],
+                **base_flags(group, params, grads),
                 weight_decay=group["weight_decay"],
                 momentum=group["momentum"],
                 lr=group["lr"],

@@ -32,18 +32,26 @@ RULES = [
     Rule("adamp-amsgrad", AdamP, torch.optim.AdamW, {"lr": 0.01, "amsgrad": True}),
 ]
 # what a step may run through: small layers packed, large ones one by one, the low-memory mode
-MODES: dict[str, dict[str, Any]] = {"default": {}, "fused": {"fused": True}, "foreach": {"foreach": True}}
+MODES: dict[str, dict[str, Any]] = {
+    "default": {},
+    "fused": {"fused": True},
+    "foreach": {"foreach": True},
+    "one by one": {"foreach": False},
+}
+PEER_MODES = {**MODES, "default": {"fused": True}}  # what torch's optimizer must be told to run in the same way
 
 
 class Network(nn.Module):
     """A convolution, a norm, two linear layers and a scalar: tensors of rank 0, 1, 2 and 4, small and large."""
 
+    width = 12000  # above the size that is packed
+
     def __init__(self) -> None:
         super().__init__()
         self.conv = nn.Conv2d(3, 6, 3, bias=False)  # before a norm its gradient would be rounding noise
         self.norm = nn.BatchNorm2d(6)
-        self.wide = nn.Linear(6, 12000, bias=False)  # above the size that is packed
-        self.head = nn.Linear(12000, 4)
+        self.wide = nn.Linear(6, self.width, bias=False)
+        self.head = nn.Linear(self.width, 4)
         self.scale = nn.Parameter(torch.tensor(1.0))
 
     def forward(self, x: Tensor) -> Tensor:

@@ -198,7 +198,7 @@ def zero_grad_to_zero_or_to_none(rule: Rule) -> tuple[Network, Network]:
 def names_are_not_needed(rule: Rule) -> tuple[Network, Network]:
     a, b = pair()
     train(a, build(rule, a), 5, **WIDE)
-    train(b, rule.build(b.parameters(), **rule.options), 5, **WIDE)
+    train(b, rule.build(b.parameters(), leash=True, **rule.options), 5, **WIDE)
     return a, b
 
 
@@ -331,7 +331,7 @@ def test_options_may_differ_between_groups() -> None:
 
 def test_a_group_may_have_a_label_of_its_own() -> None:
     model = network()
-    optimizer = SGDP([{"params": list(model.parameters()), "name": "everything"}], lr=0.05)
+    optimizer = SGDP([{"params": list(model.parameters()), "name": "everything"}], lr=0.05, leash=True)
     train(model, optimizer, 2)
     assert optimizer.param_groups[0]["name"] == "everything"
 
@@ -339,6 +339,7 @@ def test_a_group_may_have_a_label_of_its_own() -> None:
 def test_boundary_counts_the_rows_that_were_pulled_back() -> None:
     param = nn.Parameter(torch.zeros(4, 1, dtype=torch.float64))
     optimizer = SGDP([param], lr=1.0)
+    optimizer.anchor()
     optimizer.state[param]["gamma_state"][0] = 0.5
     param.grad = torch.tensor([[0.4], [0.49], [0.51], [2.0]], dtype=torch.float64)
     optimizer.step()
@@ -347,7 +348,7 @@ def test_boundary_counts_the_rows_that_were_pulled_back() -> None:
 
 def test_layers_that_drop_out_do_not_pin_the_memory_of_the_others() -> None:
     params = [nn.Parameter(torch.randn(32, 32)) for _ in range(20)]
-    optimizer = SGDP(params, lr=0.1)
+    optimizer = SGDP(params, lr=0.1, leash=True)
 
     def memory() -> int:
         storages = {
@@ -369,7 +370,7 @@ def test_layers_that_drop_out_do_not_pin_the_memory_of_the_others() -> None:
 
 def test_gradients_that_come_and_go_do_not_pack_again_and_again() -> None:
     params = [nn.Parameter(torch.randn(8, 8)) for _ in range(10)]
-    optimizer = SGDP(params, lr=0.1)
+    optimizer = SGDP(params, lr=0.1, leash=True)
     for step in range(24):
         for i, p in enumerate(params):
             p.grad = None if i == step % 2 else torch.randn_like(p)

@@ -136,7 +136,7 @@ def test_gamma_stays_in_its_range_whatever_happens(
     feeds: list[list[float]], k: float, build: type, low_memory: bool, count: int, more: dict, dtype: torch.dtype
 ) -> None:
     params = [nn.Parameter(torch.tensor([[0.5, -1.0, 2.0], [0.0, 0.0, 1e-3]]).to(dtype)) for _ in range(count)]
-    optimizer = build(params, lr=0.1, k=k, low_memory=low_memory, **more)
+    optimizer = build(params, lr=0.1, leash=True, k=k, low_memory=low_memory, **more)
     shortest = min(torch.tensor(1e-8).item(), 1e-8)
     for feed in feeds:
         for param in params:

@@ -60,6 +60,60 @@ VALUES: list[tuple[Callable[..., Any], str, Any, str]] = [
     (sgdp, "gamma_count", 3, f"gamma_count is 3; {COUNT}"),
     (sgdp, "per_element", 1, f"per_element is 1; {FLAG}"),
     (sgdp, "low_memory", "no", f"low_memory is 'no'; {FLAG}"),
+    (sgdp, "stochastic_rounding", 1, f"stochastic_rounding is 1; {FLAG}"),
+    (
+        sgdp,
+        "kernel",
+        "cuda",
+        'kernel is \'cuda\'; it must be None (the fastest at hand), "eager" (torch alone), "triton" (GPUs) or '
+        '"native" (CPUs with a compiler)',
+    ),
+    (
+        sgdp,
+        "leash",
+        "no",
+        "leash is 'no'; it must be True (on a leash), False (free) or None (on a leash, unless exclude_set says "
+        "otherwise)",
+    ),
+    (sgdp, "row_axis", -1, "row_axis is -1; it must be a whole number >= 0: the axis that counts the outputs"),
+    (
+        adamp,
+        "split",
+        0,
+        "split is 0; it must be a whole number >= 1: how many matrices are stacked along the row axis, such as 3 for "
+        "q, k, v",
+    ),
+    (
+        sgdp,
+        "product",
+        0,
+        "product is 0; it must be None, or for pairs A, B of LoRA a number > 0: the scale s of s B A",
+    ),
+    (
+        sgdp,
+        "anchor_dtype",
+        torch.float16,
+        "anchor_dtype is torch.float16; it must be None (as the weights), torch.bfloat16, torch.float32 or "
+        "torch.float64",
+    ),
+    (
+        sgdp,
+        "anchor_device",
+        3,
+        'anchor_device is 3; it must be None (with the weights) or a device, such as "cpu"',
+    ),
+    (
+        sgdp,
+        "differentiable",
+        True,
+        "differentiable is True; it must be False, because the projection writes in place",
+    ),
+    (
+        adamp,
+        "decoupled_weight_decay",
+        False,
+        "decoupled_weight_decay is False; it must be True, as in AdamW: AdamP has no other decay",
+    ),
 ]
 
 
@@ -78,6 +132,11 @@ def test_value(build: Callable[..., Any], name: str, value: Any, message: str) -
 
 def test_every_rule_has_a_row_here() -> None:
     assert {name for _, name, _, _ in VALUES} | {"hyper_lr"} == set(RULES)
+
+
+def begun(optimizer: SGDP) -> SGDP:
+    optimizer.anchor()
+    return optimizer
 
 
 def half() -> list[nn.Parameter]:
@@ -145,7 +204,8 @@ SENTENCES: list[tuple[Callable[[], Any], type[Exception], str]] = [
         lambda: SGDP(model().parameters(), exclude_set={"head.*"}),
         ValueError,
         "exclude_set has 'head.*', which matches no parameter; "
-        "there is no name to compare it with: pass model.named_parameters()",
+        "the nearest names are param.3, param.2, param.1, because the parameters came without: "
+        "pass model.named_parameters()",
     ),
     (
         lambda: sgdp().add_param_group({"params": [("late.w", nn.Parameter(W))], "exclude_set": {"later.*"}}),
@@ -287,12 +347,14 @@ SENTENCES: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (
         lambda: sgdp().load_state_dict(sgdp(exclude_set={"head.bias"}).state_dict()),
         ValueError,
-        "'head.bias' is off the leash in the state dict and on it here; use the exclude_set that it was saved with",
+        "'head.bias' is off the leash in the state dict and on it here; "
+        "use the exclude_set and leash that it was saved with",
     ),
     (
         lambda: sgdp(exclude_set={"body.bias"}).load_state_dict(sgdp().state_dict()),
         ValueError,
-        "'body.bias' is on the leash in the state dict and off it here; use the exclude_set that it was saved with",
+        "'body.bias' is on the leash in the state dict and off it here; "
+        "use the exclude_set and leash that it was saved with",
     ),
     (
         lambda: SGDP([("p", nn.Parameter(W)), ("q", nn.Parameter(W))]).load_state_dict(
@@ -304,7 +366,7 @@ SENTENCES: list[tuple[Callable[[], Any], type[Exception], str]] = [
     ),
     (
         lambda: SGDP([("p", nn.Parameter(W))]).load_state_dict(
-            SGDP([("p", nn.Parameter(torch.zeros(5)))]).state_dict()
+            begun(SGDP([("p", nn.Parameter(torch.zeros(5)))])).state_dict()
         ),
         ValueError,
         "the anchor of 'p' in the state dict has shape (5,) but the parameter has (2, 3); "
@@ -388,8 +450,9 @@ SENTENCES: list[tuple[Callable[[], Any], type[Exception], str]] = [
         lambda: adamp(nesterov=True),
         TypeError,
         "nesterov is not an argument of AdamP; it takes params, lr, betas, eps, weight_decay, amsgrad, maximize, "
-        "foreach, capturable, fused, k, exclude_set, gamma_lr, gamma_betas, gamma_rows, gamma_count, per_element, "
-        "low_memory, anchors",
+        "foreach, capturable, fused, differentiable, decoupled_weight_decay, k, exclude_set, anchors, leash, row_axis, "
+        "split, product, gamma_lr, gamma_betas, gamma_rows, gamma_count, per_element, low_memory, anchor_dtype, "
+        "anchor_device, stochastic_rounding, kernel",
     ),
 ]
 
@@ -421,7 +484,7 @@ def test_a_sparse_gradient_in_a_later_group_leaves_the_first_group_alone() -> No
     (first.sum() + embedding(torch.tensor([1, 2])).sum()).backward()
     with pytest.raises(RuntimeError, match="a gradient is sparse"):
         optimizer.step()
-    assert optimizer.state[first]["gamma_state"][3] == 0
+    assert first not in optimizer.state or optimizer.state[first]["gamma_state"][3] == 0
     assert torch.equal(first, torch.ones(3))
 
 
@@ -462,7 +525,11 @@ def test_numbers_of_numpy_are_numbers() -> None:
 
 def test_a_parameter_list_holds_parameters_though_it_is_a_module() -> None:
     params = nn.ParameterList([nn.Parameter(W), nn.Parameter(W)])
-    assert list(SGDP(params).constraints()) == list(SGDP([{"params": params}]).constraints()) == ["param.0", "param.1"]
+    assert (
+        list(SGDP(params, leash=True).constraints())
+        == list(SGDP([{"params": params, "leash": True}]).constraints())
+        == ["param.0", "param.1"]
+    )
 
 
 def test_excluded_parameters_may_be_what_the_leash_cannot_take() -> None:

@@ -5,37 +5,11 @@ from typing import Any
 
 import pytest
 import torch
-from cases import MODES, RULES, Rule, gradients, network, train, weights
-from oracle import SlowLayer
+from cases import MODES, PEER_MODES, RULES, Rule, gradients, network, train, weights
+from slow_loop import LEASHES, SHAPES, SLOW_RULES, follow
 from torch import Tensor, nn
 
 from ftp import SGDP, AdamP
-
-SHAPES = [(4, 3), (5,), (2, 3, 2, 2), (), (3, 2), (6, 1)]
-SLOW_RULES: dict[str, dict[str, Any]] = {
-    "plain": {},
-    "momentum": {"momentum": 0.9},
-    "dampening": {"momentum": 0.9, "dampening": 0.2},
-    "nesterov": {"momentum": 0.9, "nesterov": True},
-    "weight decay": {"momentum": 0.9, "weight_decay": 0.01},
-    "adam": {"rule": "adam", "weight_decay": 0.05},
-    "amsgrad": {"rule": "adam", "weight_decay": 0.05, "amsgrad": True},
-}
-
-
-def nested(tensor: Tensor) -> list[list[float]]:
-    rows = tensor.reshape(1, -1) if tensor.dim() < 2 else tensor.flatten(1)
-    return [[float(value) for value in row] for row in rows.tolist()]
-
-
-LEASHES: dict[str, dict[str, Any]] = {
-    "k = 0": {"k": 0.0},
-    "k = 0.5": {"k": 0.5},
-    "k = 1": {"k": 1.0},
-    "rows outside": {"rows": "outside"},
-    "count updates": {"count": "updates"},
-    "other Adam": {"mu": 3e-3, "gamma_betas": (0.5, 0.9)},
-}
 
 
 @pytest.mark.parametrize(
@@ -44,28 +18,7 @@ LEASHES: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("rule", SLOW_RULES)
 @pytest.mark.parametrize("layers", ["packed", "one by one"])
 def test_follows_the_slow_loop(rule: str, leash: str, layers: str) -> None:
-    shapes = SHAPES if layers == "packed" else SHAPES[:3]  # three layers are too few to be packed
-    params = [nn.Parameter(torch.randn(shape, dtype=torch.float64)) for shape in shapes]
-    options = dict(SLOW_RULES[rule])
-    build = {"sgd": SGDP, "adam": AdamP}[options.pop("rule", "sgd")]
-    names = {"mu": "gamma_lr", "rows": "gamma_rows", "count": "gamma_count"}
-    optimizer = build(params, lr=0.02, **{names.get(key, key): v for key, v in LEASHES[leash].items()}, **options)
-    slow = [SlowLayer(nested(p.detach()), lr=0.02, **LEASHES[leash], **SLOW_RULES[rule]) for p in params]
-    batches = [gradients(shape, 200, torch.float64, seed) for seed, shape in enumerate(shapes)]
-    pulled = []
-    for t in range(200):
-        for param, layer, grads in zip(params, slow, batches, strict=True):
-            param.grad = grads[t].clone()
-            layer.step(nested(grads[t]))
-        optimizer.step()
-        if t % 20 == 1:
-            pulled += [row.boundary for row in optimizer.report().values()]
-        for param, layer in zip(params, slow, strict=True):
-            rows = param.detach().reshape(1, -1) if param.dim() < 2 else param.detach().flatten(1)
-            assert (rows - torch.tensor(layer.weight, dtype=torch.float64)).abs().max() < 1e-12
-    for gamma, layer in zip(optimizer.constraints().values(), slow, strict=True):
-        assert gamma == pytest.approx(layer.gamma, abs=1e-12)
-    assert sum(pulled) / len(pulled) > 0.2  # the leashes were tight often enough for this to mean something
+    follow(rule, leash, SHAPES if layers == "packed" else SHAPES[:3])  # three layers are too few to be packed
 
 
 def authors_step(params: list[Tensor], anchors: list[Tensor], state: dict[int, Any], t: int, adam: bool) -> None:
@@ -132,7 +85,7 @@ def test_follows_the_authors_in_float32(adam: bool, mode: str) -> None:
 def test_off_the_leash_it_is_torchs_optimizer_bit_for_bit(rule: Rule, mode: str, dtype: torch.dtype) -> None:
     ours, theirs = network(dtype=dtype), network(dtype=dtype)
     train(ours, rule.build(ours.named_parameters(), exclude_set={"*"}, **rule.options, **MODES[mode]), 10, dtype=dtype)
-    train(theirs, rule.peer(theirs.parameters(), **rule.options, **MODES[mode]), 10, dtype=dtype)
+    train(theirs, rule.peer(theirs.parameters(), **rule.options, **PEER_MODES[mode]), 10, dtype=dtype)
     assert torch.equal(weights(ours), weights(theirs))
 
 
@@ -140,7 +93,8 @@ def test_off_the_leash_it_is_torchs_optimizer_bit_for_bit(rule: Rule, mode: str,
 def test_a_leash_that_is_long_enough_changes_no_bit(rule: Rule) -> None:
     ours, theirs = network(), network()
     optimizer = rule.build(ours.named_parameters(), **rule.options)
-    peer = rule.peer(theirs.parameters(), **rule.options)
+    peer = rule.peer(theirs.parameters(), **rule.options, fused=True)
+    optimizer.anchor()
     for t in range(10):
         for state in optimizer.state.values():
             state["gamma_state"][0] = 1e9  # a leash of any length, before every step
@@ -179,7 +133,7 @@ def test_a_base_rule_that_overwrites_gradients_does_not_reach_gamma() -> None:
     gammas = []
     for foreach in (False, True):
         params = [nn.Parameter(torch.zeros(4, 3, dtype=torch.float64)) for _ in range(5)]
-        optimizer = SGDP(params, lr=0.1, momentum=0.9, nesterov=True, foreach=foreach)
+        optimizer = SGDP(params, lr=0.1, leash=True, momentum=0.9, nesterov=True, foreach=foreach)
         for grads in zip(*[gradients((4, 3), 30, torch.float64, i) for i in range(5)], strict=True):
             for p, g in zip(params, grads, strict=True):
                 p.grad = g.clone()

@@ -4,7 +4,7 @@ import hypothesis.extra.numpy as hnp
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
@@ -26,6 +26,7 @@ def rows(tensor: Tensor) -> list[list[float]]:
     return nested.tolist()
 
 
+@settings(deadline=None)
 @given(layers())
 def test_norms_against_a_loop(pair: tuple[Tensor, Tensor]) -> None:
     weight, _ = pair
@@ -34,6 +35,7 @@ def test_norms_against_a_loop(pair: tuple[Tensor, Tensor]) -> None:
     assert float(mars_norm(weight)) == pytest.approx(max(lengths, default=0.0))
 
 
+@settings(deadline=None)
 @given(layers(), st.floats(0, 1e7), st.booleans())
 def test_projection_properties(pair: tuple[Tensor, Tensor], gamma: float, per_element: bool) -> None:
     weight, anchor = pair
