@@ -1,14 +1,18 @@
 """Makes the notebooks from their sources: `python data_scripts/build_notebooks.py [01 03 ...] [--check]`.
 
 One source per lesson, `notebooks/src/NN_name.py` (jupytext, py:percent), makes two notebooks: `notebooks/` for the
-learner, with stubs, and `notebooks/complete/` with the solutions, executed. `--check` makes nothing and fails where
-a notebook is not what its source says. The cell with the tag "signature" also becomes `notebooks/figures/NN_name.png`.
+learner, with stubs and `guess = ...`, and `notebooks/complete/` with the solutions, executed. `--check` makes nothing
+and fails where a notebook is not what its source says. The cell with the tag "signature" also becomes
+`notebooks/figures/NN_name.png`.
 """
 
 # mypy: allow-untyped-calls
 
 import argparse
+import ast
 import hashlib
+import html
+import json
 import os
 import re
 import sys
@@ -33,23 +37,38 @@ BROWSERS = ("/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-c
 REGION = re.compile(
     r"^(?P<indent> *)# region solution\n(?P<solution>.*?)^ *# stub\n(?P<stub>.*?)^ *# endregion\n?", re.M | re.S
 )
+GUESS = re.compile(r"^guess = .+$", re.M)
 MARKER = re.compile(r"^ *# (region|endregion|stub)\b", re.M)
+KEPT = ("tags", "jupyter")  # of the metadata of a cell
+READY = {"check", "app_link", "progress"}  # what never waits for a guess
+AFTER = "Open this when you have guessed and seen the answer"
+FOLDED = {"card", "outcome"}  # a figure, or an answer: JupyterLab shows the code at a click, the output at once
 LINK = re.compile(r"(\]\(|src=\")(?!https?:|#|/)([^)\"]+)")
 
 
 def sources(wanted: list[str], folder: Path = NOTEBOOKS) -> list[Path]:
     """The sources of the lessons with these numbers; of all lessons if none is named."""
-    found = sorted((folder / "src").glob("[0-9][0-9]_*.py"))
-    numbers = [path.name[:2] for path in found]
-    for number in wanted:
-        if number not in numbers:
-            sys.exit(f"there is no lesson {number}; there are {', '.join(numbers)}")
-    return [path for path in found if not wanted or path.name[:2] in wanted]
+    found = sorted((folder / "src").glob("[0-9][0-9]*_*.py"))
+    numbers = [number(path) for path in found]
+    for name in wanted:
+        if name not in numbers:
+            sys.exit(f"there is no lesson {name}; there are {', '.join(numbers)}")
+    return [path for path in found if not wanted or number(path) in wanted]
+
+
+def number(path: Path) -> str:
+    """The number of a lesson, from the name of its file: 04_learning_the_leash has 04, 04b_moving_the_leash 04b."""
+    return path.name.partition("_")[0]
 
 
 def learner(source: Path) -> NotebookNode:
-    """The notebook with stubs, without outputs."""
-    return _notebook(source, lambda match: textwrap.indent(_uncomment(match["stub"]), match["indent"]))
+    """The notebook with stubs and without guesses, without outputs."""
+    notebook = _notebook(source, lambda match: textwrap.indent(_uncomment(match["stub"]), match["indent"]))
+    for cell in notebook.cells:
+        if cell.cell_type == "code":
+            cell.source = GUESS.sub("guess = ...", cell.source)
+    _fold_answers(notebook)
+    return notebook
 
 
 def complete(source: Path) -> NotebookNode:
@@ -81,9 +100,75 @@ def _notebook(source: Path, region: Callable[[re.Match[str]], str]) -> NotebookN
                 sys.exit(f"{source.name}: {left[0].strip()!r} without its partners (region solution, stub, endregion)")
         else:
             cell.id = _identity(cell.source, ids)
-        tags = cell.metadata.get("tags", [])
-        cell.metadata = NotebookNode({"tags": tags} if tags else {})
+        cell.metadata = NotebookNode({name: cell.metadata[name] for name in KEPT if name in cell.metadata})
+        if cell.cell_type == "code" and _calls(cell).keys() & FOLDED:
+            cell.metadata["jupyter"] = NotebookNode(source_hidden=True)
+    _wait_for_guesses(notebook)
+    if questions := _recall(source):
+        notebook.cells.append(nbformat.v4.new_markdown_cell(questions, id=_identity(questions, ids)))
     return notebook
+
+
+def _recall(source: Path) -> str:
+    """The last cell of a lesson: its three questions, and those of two lessons before, from recall.json."""
+    path = source.parent.parent / "recall.json"
+    if not path.exists():
+        return ""
+    asked = json.loads(path.read_text(encoding="utf-8"))
+    order = [number(one) for one in sources([], path.parent)]
+    at = order.index(number(source))
+    if order[at] not in asked:
+        sys.exit(f"{source.name}: {path.name} has no questions of lesson {order[at]}; add three, each with its answer")
+    lines = ["## Recall", "", "Answer each aloud, then open it. They are asked again two lessons on."]
+    for title, lesson in ((None, order[at]), ("From", order[at - 2] if at >= 2 else "")):
+        if lesson:
+            lines += ["", f"**From lesson {lesson}, two lessons ago**"] if title else []
+            folded = "<details><summary>{}</summary>{}</details>"
+            lines += ["", *(folded.format(*map(_html, pair)) for pair in asked[lesson])]
+    lines += ["", "[Contents](README.md) · [Glossary](GLOSSARY.md) · `ftp-lab progress` says how far you are."]
+    return "\n".join(lines)
+
+
+def _html(words: str) -> str:
+    """Inside a tag, Markdown is not read: `code` and *stress* as tags."""
+    words = html.escape(words, quote=False)
+    return re.sub(r"\*(.+?)\*", r"<em>\1</em>", re.sub(r"`(.+?)`", r"<code>\1</code>", words))
+
+
+def _wait_for_guesses(notebook: NotebookNode) -> None:
+    """Mark what comes after a prediction, down to the next one: it runs only when that was guessed.
+
+    Exercises do not wait, nor cells that only define functions, nor the address at the end.
+    """
+    key = None
+    for cell in notebook.cells:
+        if cell.cell_type != "code":
+            continue
+        calls = _calls(cell)
+        defines = all(isinstance(node, ast.FunctionDef | ast.ClassDef) for node in ast.parse(cell.source).body)
+        if key is not None and not defines and not calls.keys() & READY:
+            cell.source = f"# waits for {key}\n{cell.source}"
+        if "predict" in calls:
+            key = ast.literal_eval(calls["predict"].args[0])
+
+
+def _fold_answers(notebook: NotebookNode) -> None:
+    """Shut the words that come right after an answer, down to the next heading: text cannot wait."""
+    told = False
+    for cell in notebook.cells:
+        if cell.cell_type == "code":
+            told = told or "outcome" in _calls(cell)
+        elif told:
+            told = False
+            head, words, rest = re.fullmatch(r"(## Explain\n+)?(.*?)(\n*^## .*)?", cell.source, re.M | re.S).groups("")
+            if words.strip():
+                cell.source = f"{head}<details><summary>{AFTER}</summary>\n\n{words.strip()}\n\n</details>{rest}"
+
+
+def _calls(cell: NotebookNode) -> dict[str, ast.Call]:
+    """The functions that a cell calls by their name."""
+    nodes = [node for node in ast.walk(ast.parse(cell.source)) if isinstance(node, ast.Call)]
+    return {node.func.id: node for node in nodes if isinstance(node.func, ast.Name)}
 
 
 def _identity(text: str, taken: set[str]) -> str:
@@ -146,8 +231,6 @@ def picture(notebook: NotebookNode, path: Path) -> str:
 
 
 def _png(figure: dict[str, Any], browser: str) -> bytes:
-    import json
-
     from playwright.sync_api import sync_playwright
     from plotly.offline import get_plotlyjs
 
@@ -168,7 +251,7 @@ def _png(figure: dict[str, Any], browser: str) -> bytes:
 
 def drift(source: Path, folder: Path = NOTEBOOKS) -> Iterator[str]:
     """One sentence for each notebook that is not what its source says. Outputs are not looked at."""
-    command = f"python data_scripts/build_notebooks.py {source.name[:2]}"
+    command = f"python data_scripts/build_notebooks.py {number(source)}"
     for make, place in ((learner, folder), (complete, folder / "complete")):
         path = place / f"{source.stem}.ipynb"
         if not path.exists() or _cells(nbformat.read(path, 4)) != _cells(make(source)):

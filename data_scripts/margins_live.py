@@ -1,8 +1,8 @@
-"""Margins of the claims about training that a lesson trains for by itself: notebooks/margins_live.json.
+"""Margins of the claims about training that a lesson trains for by itself: notebooks/margins/digits_live.json.
 
     .venv/bin/python data_scripts/margins_live.py
 
-Runs the code of lessons 04, 05, 09 and 11, which train ten seeds each (about a minute), and reads from their variables
+Runs the code of lessons 04b, 05, 09 and 11, which train ten seeds each (about a minute), and reads from their variables
 by how much each claim holds. A margin is one number for each seed, positive where the claim holds.
 """
 
@@ -45,7 +45,7 @@ def tuned(n: Names) -> list[float]:
 
 # lesson: claim: the margin of each seed, from the names that the lesson leaves behind
 CLAIMS: dict[str, dict[str, Callable[[Names], list[float]]]] = {
-    "04": {
+    "04b": {
         "with a task, the leash gets at least 3 times as long as with nothing to learn": lambda n: against(
             n["there"], 3, n["nothing"]
         ),
@@ -122,7 +122,7 @@ def main() -> None:
                 rows.append(row)
                 print(f"{lesson}  {row['sigmas']:7.1f} sigma  least {row['least']:.3f}  {claim}", flush=True)
     lines = ",\n".join(json.dumps(row, ensure_ascii=False) for row in rows)
-    (NOTEBOOKS / "margins_live.json").write_text("[\n" + lines + "\n]\n", encoding="utf-8")
+    (NOTEBOOKS / "margins" / "digits_live.json").write_text("[\n" + lines + "\n]\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -21,14 +21,15 @@ from pathlib import Path
 from PIL import Image
 from playwright.sync_api import Browser, sync_playwright
 
-from ftp.lab._form import to_form
 from ftp.lab.recordings import recorded
 from ftp.lab.store import Store
+from ftp.lab.store.serialisation import to_form
 
 ROOT = Path(__file__).resolve().parent.parent
 HOME = ROOT / "docs" / "app"
 SIZE = {"width": 1280, "height": 720}
-VIEWS = ("live", "microscope", "race", "corruptions", "wise", "geometry", "runs", "paper", "wall")
+VIEWS = ("live", "microscope", "race", "corruptions", "wise", "tasks", "geometry", "runs", "paper", "wall")
+PATIENCE = 120_000  # milliseconds
 FRAMES, FRAME_SECONDS, WIDE, COLOURS = 31, 0.2, 900, 64
 PLAYER = ".ftp-player"
 SCRUB = """([slider, share]) => {
@@ -36,7 +37,20 @@ SCRUB = """([slider, share]) => {
   range.value = Math.round(Number(range.min) + share * (range.max - range.min));
   range.dispatchEvent(new Event("input", { bubbles: true }));
 }"""
-CHART = ".js-plotly-plot .main-svg, svg[role], [data-testid='stDataFrame'], [data-testid='stTable']"
+# what is there when a view has drawn itself; `:visible` alone is what a person sees, the menu has hidden tables too
+CHARTS = {
+    "live": ".ftp-player .net rect:visible",
+    "microscope": ".slice polygon:visible",
+    "race": ".ftp-race .main-svg:visible",
+    "corruptions": ".bars .fill:visible",
+    "wise": "svg.plane circle:visible",
+    "tasks": ".tiles .ink:visible",
+    "geometry": "svg.board polygon:visible",
+    "runs": "[data-testid=stPlotlyChart] .main-svg:visible",
+    "paper": "[data-testid=stTable]:visible",
+    "wall": ".ftp-wall .main-svg:visible",
+}
+RUNS = ("finetune", "l2_sp", "ftp")  # the runs that are compared in Runs
 
 
 def fill(path: str) -> None:
@@ -73,13 +87,21 @@ def server(filled: bool = False) -> Iterator[str]:
 
 
 def still(browser: Browser, url: str, view: str) -> None:
-    """One picture, after the view has drawn itself."""
+    """One picture of a view as a visitor finds it: what comes after a guess is not given away."""
     with browser.new_context(viewport=SIZE, color_scheme="light") as context:
         page = context.new_page()
-        page.goto(f"{url}/{view}")
-        page.wait_for_selector(CHART, timeout=120_000)
-        page.wait_for_timeout(6000)
+        page.goto(f"{url}/{view}{_query(view)}")
+        page.locator(CHARTS[view]).first.wait_for(timeout=PATIENCE)
+        page.wait_for_timeout(5000)
         page.screenshot(path=HOME / f"{view}.png")
+
+
+def _query(view: str) -> str:
+    if view == "tasks":  # it does not fit the first world; its matrix is the picture, so nothing is asked
+        return "?world=stream&guess=no"
+    if view != "runs":
+        return ""
+    return "?" + "&".join(f"runs={recorded(method=name, seed=0)[0].run_id}" for name in RUNS)
 
 
 def motion(browser: Browser, url: str) -> None:
@@ -88,7 +110,7 @@ def motion(browser: Browser, url: str) -> None:
     with browser.new_context(viewport=SIZE, color_scheme="light") as context:
         page = context.new_page()
         page.goto(f"{url}/live")
-        page.wait_for_selector(CHART, timeout=120_000)
+        page.locator(CHARTS["live"]).first.wait_for(timeout=PATIENCE)
         page.wait_for_timeout(1500)
         for frame in range(FRAMES):
             # moving the slider also pauses the player
@@ -110,14 +132,12 @@ def main() -> None:
     parser.add_argument("--no-motion", action="store_true")
     asked = parser.parse_args()
     HOME.mkdir(parents=True, exist_ok=True)
-    found = next(
-        (path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), None
-    )
-    if found is None:
+    chromium = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    if chromium is None:
         sys.exit("There is no Chromium here; install it, on Debian with: apt install chromium")
     with server() as url, sync_playwright() as playwright:
         flags = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]
-        browser = playwright.chromium.launch(executable_path=found, args=flags)
+        browser = playwright.chromium.launch(executable_path=chromium, args=flags)
         for view in asked.views:
             if view == "wall":
                 with server(filled=True) as busy:

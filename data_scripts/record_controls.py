@@ -1,4 +1,4 @@
-"""The controls of lessons 08 and 10 over ten seeds: ftp/lab/recordings/controls_digits.json.gz.
+"""The controls of lessons 08 and 10 over ten seeds: ftp/lab/recordings/WORLD/controls.json.gz.
 
     .venv/bin/python data_scripts/record_controls.py --runs FOLDER
 
@@ -12,14 +12,14 @@ from pathlib import Path
 from ftp.lab.controls import train_controls
 from ftp.lab.progress import Progress
 from ftp.lab.recordings import SEEDS
-from ftp.lab.recordings.controls import CONTROLS, HOME, pack
+from ftp.lab.recordings.controls import CONTROLS, pack, path_of
 from ftp.lab.store import write_atomic
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Make the recorded controls of the lessons.")
     parser.add_argument("--runs", type=Path, required=True)
-    parser.add_argument("--out", type=Path, default=HOME)
+    parser.add_argument("--out", type=Path, default=path_of())
     asked = parser.parse_args()
     made = []
     with Progress(len(CONTROLS) * len(SEEDS), "runs", every=1) as progress:

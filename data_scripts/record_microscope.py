@@ -1,4 +1,4 @@
-"""Steps of FTP under the microscope, for an early and a late layer: ftp/lab/recordings/microscope_digits.json.gz.
+"""Steps of FTP under the microscope, for an early and a late layer: ftp/lab/recordings/digits/microscope.json.gz.
 
     .venv/bin/python data_scripts/record_microscope.py
 
@@ -17,7 +17,7 @@ LAYERS = ("blocks.0.conv1.weight", "blocks.5.conv2.weight")
 def main() -> None:
     torch.set_num_threads(1)
     settings = resolve("digits", "ftp", {"seed": 0})
-    write("microscope_digits", {"traces": [trace(settings, layer) for layer in LAYERS]})
+    write("microscope", {"traces": [trace(settings, layer) for layer in LAYERS]})
 
 
 if __name__ == "__main__":

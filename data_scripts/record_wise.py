@@ -1,14 +1,16 @@
-"""WiSE curves of recorded runs, for the dashboard and the lessons: ftp/lab/recordings/wise_digits.json.gz.
+"""WiSE curves of recorded runs, for the dashboard and the lessons: ftp/lab/recordings/digits/wise.json.gz.
 
-    .venv/bin/python data_scripts/record_wise.py --store runs.db
+    .venv/bin/python data_scripts/record_wise.py --store runs.db --seeds 0 1 2 3 4
 
-About two minutes on one core; runs that the store does not hold are made first.
+A quarter of a minute for each run on one core; runs that the store does not hold are made first, and all must be made
+on one machine.
 """
 
 import argparse
+from dataclasses import asdict
 
 import torch
-from _finished import finished, write
+from _finished import finished, made_by, write
 
 from ftp.lab.store import Store
 from ftp.lab.wise import wise
@@ -20,11 +22,15 @@ POINTS, IMAGES = 21, 500
 def main() -> None:
     parser = argparse.ArgumentParser(description="Record WiSE curves.")
     parser.add_argument("--store", required=True)
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2, 3, 4])
+    parser.add_argument("--points", type=int, default=POINTS)
+    asked = parser.parse_args()
     torch.set_num_threads(1)
-    alphas = [round(i / (POINTS - 1), 2) for i in range(POINTS)]
-    with Store(parser.parse_args().store) as store:
-        curves = [wise(record, store, alphas, limit=IMAGES) for record in finished(store, METHODS)]
-    write("wise_digits", {"images": IMAGES, "curves": [curve.__dict__ for curve in curves]})
+    alphas = [round(i / (asked.points - 1), 2) for i in range(asked.points)]
+    with Store(asked.store) as store:
+        records = finished(store, METHODS, asked.seeds)
+        curves = [wise(record, store, alphas, limit=IMAGES) for record in records]
+    write("wise", {"images": IMAGES, "curves": [asdict(curve) for curve in curves], "made_by": made_by(records)})
 
 
 if __name__ == "__main__":

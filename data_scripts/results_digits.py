@@ -10,13 +10,13 @@ import argparse
 import math
 import statistics
 from pathlib import Path
-from typing import Any
 
+from _results import edges, spearman
 from tqdm import tqdm
 
 from ftp.lab import methods, recipes, table
 from ftp.lab.record import RunRecord, Settings
-from ftp.lab.recordings import GROUPS, recorded
+from ftp.lab.recordings import described, recorded
 from ftp.lab.store import Store
 from ftp.lab.sweep import grid, sweep
 
@@ -78,15 +78,6 @@ def margin(ftp: dict[int, RunRecord], other: dict[int, RunRecord], label: str, n
     return f"| {name} | {mean:.2f} | {label} | {statistics.mean(gaps):+.2f} | {error:.2f} |"
 
 
-def spearman(values: list[float]) -> float:
-    """The rank correlation of values with their place; ties are broken by place."""
-    n = len(values)
-    ranks = [0] * n
-    for rank, i in enumerate(sorted(range(n), key=values.__getitem__)):
-        ranks[i] = rank
-    return 1 - 6 * sum((rank - i) ** 2 for i, rank in enumerate(ranks)) / (n * (n * n - 1))
-
-
 def constraints(runs: list[RunRecord]) -> str:
     layers = runs[0].layers
     matrices = [i for i, n in enumerate(layers) if "conv" in n or n == "stem.weight" or "bridge.0" in n]
@@ -130,17 +121,6 @@ def ties(gamma: float) -> str:
     return f"γ = {others} read as much there,\nand the loss decided." if others else "No other length read as much."
 
 
-def edges(sheet: dict[str, Any]) -> str:
-    """Which choices are the smallest or the largest value that was tried."""
-    found = []
-    for method, values in sheet["grid"].items():
-        for name, tried in values.items():
-            chosen = sheet["recipe"][method].get(name)
-            if chosen in (min(tried), max(tried)):
-                found.append(f"{methods.method(method).title} {name}={chosen:g} (of {', '.join(map(str, tried))})")
-    return "; ".join(found) or "nothing"
-
-
 def made(wanted: list[Settings], asked: argparse.Namespace) -> dict[Settings, RunRecord]:
     """The runs with these settings, from the store or trained now."""
     with Store(asked.store) as store:
@@ -166,7 +146,7 @@ def main() -> None:
     parser.add_argument("--recorded", action="store_true", help="take the runs that ship with the kit")
     asked = parser.parse_args()
     wanted = grid(methods.PAPER, seeds=range(asked.seeds))
-    gentle = grid(["finetune"], seeds=range(asked.seeds), given=GROUPS["gentle"].given)
+    gentle = grid(["finetune"], seeds=range(asked.seeds), changes=described()["gentle"].given)
     runs = shipped() if asked.recorded else made([*wanted, *gentle], asked)
     by = {m: {s.seed: runs[s] for s in wanted if s.method == m} for m in methods.PAPER}
     slow, label = {s.seed: runs[s] for s in gentle}, f"Vanilla FT at lr {gentle[0].lr:g}"

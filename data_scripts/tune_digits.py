@@ -23,6 +23,8 @@ from typing import Any
 import joblib
 from tqdm import tqdm
 
+from ftp.lab.tuning import combinations
+
 HOME = Path(__file__).resolve().parent.parent / "ftp" / "lab" / "recipes"
 SEEDS = (100, 101)  # seeds that no table uses
 FACTORS, FASTER = (1, 2, 4), ("lr", "probe_lr")  # at full scale, of these rates
@@ -40,13 +42,6 @@ GRID: dict[str, dict[str, list[float]]] = {
     "tpgm": {"lr": [0.02, 0.05, 0.1, 0.2], "gamma_lr": [0.01, 0.1]},
     "ftp": {"lr": [0.02, 0.05, 0.1, 0.2], "gamma_lr": [0.01, 0.1]},
 }
-
-
-def combinations(choices: dict[str, list[float]]) -> list[dict[str, float]]:
-    rows: list[dict[str, float]] = [{}]
-    for name, values in choices.items():
-        rows = [{**row, name: value} for row in rows for value in values]
-    return rows
 
 
 def trials(method: str, scale: str, quick: dict[str, dict[str, float]]) -> list[dict[str, float]]:

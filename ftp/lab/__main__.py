@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 from ftp.lab import commands
 from ftp.lab.commands._parser import Parser
+from ftp.lab.commands._shared import first_run
 from ftp.lab.progress import say
 from ftp.lab.record import LabError
 
@@ -72,7 +73,7 @@ def _surprise(error: Exception) -> str:
 def _overview() -> str:
     lines = [f"  {name:9}{commands.command(name).HELP}" for name in commands.names()]
     head = "ftp-lab COMMAND ...: fine-tune on a learned leash, and see what survives."
-    tail = "ftp-lab COMMAND --help says more. Begin with: ftp-lab run digits --method ftp"
+    tail = f"ftp-lab COMMAND --help says more. Begin with: {first_run()}"
     return "\n".join([head, "", *lines, "", tail])
 
 

@@ -16,18 +16,19 @@ import json
 import os
 import random
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import joblib
 
-from ftp.lab.figures._data import kind_of
+from ftp.lab.figures.data import kind_of
 from ftp.lab.methods import Method, Task, method
-from ftp.lab.record import EvalEvent, LabError, Settings, StartEvent, StepEvent, code_version
+from ftp.lab.record import EvalEvent, LabError, Settings, StartEvent, StepEvent
 from ftp.lab.recordings import recorded
 from ftp.lab.recordings.controls import CONTROLS
 from ftp.lab.registry import unknown
-from ftp.lab.run import identify, processes
+from ftp.lab.run import code_of, identify, processes
 from ftp.lab.settings import resolve
 from ftp.lab.store import write_atomic
 
@@ -81,11 +82,7 @@ def fixed_leash(settings: Settings, gammas: Mapping[str, float], **how: Any) -> 
 
 
 def untrained(settings: Settings, **how: Any) -> FineTuning:
-    """The same run from random weights: the post to which the leash is tied means nothing.
-
-    >>> untrained(resolve("digits", "ftp", {"steps": 2, "batch": 8})).settings.method
-    'ftp'
-    """
+    """The same run from random weights: the post to which the leash is tied means nothing."""
     import torch
 
     from ftp.lab.train import finetune
@@ -99,12 +96,12 @@ def untrained(settings: Settings, **how: Any) -> FineTuning:
                 reset()
     run.pretrained = copy.deepcopy(run.model).eval()
     anchors = {name: p.detach() for name, p in run.pretrained.named_parameters() if name in run.task.anchors}
-    run.task = Task(run.model, run.task.head, anchors, settings, run.task.sample, run.task.held_out)
+    run.task = replace(run.task, anchors=anchors)
     run.method = method(settings.method)(run.task)
     return run
 
 
-def layer_names(world: str = "digits") -> list[str]:
+def layer_names(world: str | None = None) -> list[str]:
     """The layers of a world's model that have an anchor, early ones first.
 
     >>> layer_names()[0], len(layer_names())
@@ -113,10 +110,10 @@ def layer_names(world: str = "digits") -> list[str]:
     from ftp.anchors import matched
     from ftp.lab import worlds
 
-    opened = worlds.load(world)
+    opened = worlds.load(world or worlds.default())
     names = [name for name, _ in opened.model(0).named_parameters()]
-    head = {name for pattern in opened.head for name in matched(pattern, names)}
-    return [name for name in names if name not in head]
+    new = {name for pattern in opened.unanchored for name in matched(pattern, names)}
+    return [name for name in names if name not in new]
 
 
 def shuffled(gammas: Mapping[str, float], seed: int, within_kind: bool = True) -> dict[str, float]:
@@ -128,7 +125,7 @@ def shuffled(gammas: Mapping[str, float], seed: int, within_kind: bool = True) -
     {'a.weight': 2.0, 'b.weight': 1.0, 'a.bias': 4.0, 'b.bias': 3.0}
     """
     draw = random.Random(seed)
-    given = dict(gammas)
+    gammas_by_layer = dict(gammas)
     kinds = {kind_of(name) for name in gammas} if within_kind else {""}
     for kind in sorted(kinds):
         names = [name for name in gammas if not within_kind or kind_of(name) == kind]
@@ -137,28 +134,31 @@ def shuffled(gammas: Mapping[str, float], seed: int, within_kind: bool = True) -
         order = list(names)
         while any(a == b for a, b in zip(names, order, strict=True)):  # about one order in three keeps nobody
             draw.shuffle(order)
-        given |= {name: gammas[other] for name, other in zip(names, order, strict=True)}
-    return given
+        gammas_by_layer |= {name: gammas[other] for name, other in zip(names, order, strict=True)}
+    return gammas_by_layer
 
 
-def control_settings(name: str, seed: int, given: Mapping[str, Any] | None = None) -> Settings:
-    """With what a control is trained; `given` changes that.
+def control_settings(
+    name: str, seed: int, changes: Mapping[str, Any] | None = None, world: str | None = None
+) -> Settings:
+    """With what a control is trained, but for these changes.
 
     >>> control_settings("zero", 0).lr == resolve("digits", "linear_probe").lr
     True
     """
     if name in RATE_OF:
-        lr = resolve("digits", RATE_OF[name]).lr
-        return resolve("digits", "finetune", {"lr": lr, **(given or {}), "seed": seed})
-    return resolve("digits", name.removeprefix("untrained_"), {**(given or {}), "seed": seed})
+        lr = resolve(world, RATE_OF[name]).lr
+        return resolve(world, "finetune", {"lr": lr, **(changes or {}), "seed": seed})
+    return resolve(world, name.removeprefix("untrained_"), {**(changes or {}), "seed": seed})
 
 
 def train_controls(
     names: Iterable[str],
     folder: Path,
     seeds: Iterable[int],
-    given: Mapping[str, Any] | None = None,
+    changes: Mapping[str, Any] | None = None,
     device: str = "auto",
+    world: str | None = None,
 ) -> Iterator[Any]:
     """Train controls on the leashes of FTP's runs that `recorded` gives; yields each as plain data when it is there.
 
@@ -170,10 +170,10 @@ def train_controls(
     folder.mkdir(parents=True, exist_ok=True)
     jobs = []
     for seed in seeds:
-        [learned] = recorded("digits", "ftp", seed)
+        [learned] = recorded(world, "ftp", seed)
         assert learned.result is not None
         for name in names:
-            settings = control_settings(name, seed, given)
+            settings = control_settings(name, seed, changes, world)
             key = hashlib.sha256(f"{identify(settings)} {learned.run_id}".encode()).hexdigest()[:12]
             path = folder / f"{name}-{seed}-{key}.json"
             jobs.append(joblib.delayed(_outcome)(name, settings, learned.result["constraints"], path, device))
@@ -189,8 +189,8 @@ def _outcome(name: str, settings: Settings, gammas: Mapping[str, float], path: P
     torch.set_num_threads(1)
     seed, how = settings.seed, {"watches": 0, "kinds": (), "device": device}
     if name in RATE_OF:
-        given = {"frozen": gammas, "shuffled": shuffled(gammas, seed), "zero": dict.fromkeys(gammas, 0.0)}[name]
-        run = fixed_leash(settings, given, **how)
+        fixed = {"frozen": gammas, "shuffled": shuffled(gammas, seed), "zero": dict.fromkeys(gammas, 0.0)}[name]
+        run = fixed_leash(settings, fixed, **how)
     else:
         run = untrained(settings, **how)
     start, *events = run
@@ -199,10 +199,10 @@ def _outcome(name: str, settings: Settings, gammas: Mapping[str, float], path: P
     final = events[-1]
     assert isinstance(final, EvalEvent)
     assert final.final
-    accuracy = {split: round(value, 4) for split, value in final.accuracy.items()}
+    scores = {split: round(value, 4) for split, value in final.main.items()}
     moved = {layer: float(f"{far:.4g}") for layer, far in zip(start.layers, last.distance, strict=True)}
-    leash = {layer: float(f"{g:.4g}") for layer, g in zip(start.layers, last.gamma, strict=True) if g is not None}
-    made = {"code": code_version(), "torch": torch.__version__}
-    found = {"control": name, "seed": seed, "accuracy": accuracy, "gamma": leash, "distance": moved, "made": made}
-    write_atomic(path, json.dumps(found).encode())
-    return found
+    gamma = {layer: float(f"{g:.4g}") for layer, g in zip(start.layers, last.gamma, strict=True) if g is not None}
+    provenance = {"code": code_of(settings), "torch": torch.__version__}
+    outcome = {"control": name, "seed": seed, "scores": scores, "gamma": gamma, "distance": moved, "made": provenance}
+    write_atomic(path, json.dumps(outcome).encode())
+    return outcome

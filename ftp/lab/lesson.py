@@ -15,21 +15,22 @@ from typing import Any
 from urllib.parse import urlencode
 
 import ftp
-from ftp.lab.figures import _template as look
-from ftp.lab.figures._template import BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, VERMILLION
-from ftp.lab.predictions import calibration, note, outcome, predict
+from ftp.lab import solved
+from ftp.lab.figures import template as look
+from ftp.lab.palette import BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, VERMILLION, method_color
+from ftp.lab.predictions import calibration, forget, hold_cells, note, outcome, predict
 from ftp.lab.record import LabError, RunRecord, Settings
-from ftp.lab.recordings import GROUPS, SEEDS, recorded, use
+from ftp.lab.recordings import SEEDS, described, recorded, use
 from ftp.lab.recordings.controls import use_controls
 from ftp.lab.settings import rate, scale
 
 __all__ = ["BLUE", "GREEN", "GREY", "ORANGE", "PURPLE", "SKY", "VERMILLION"]
-__all__ += ["app_link", "band", "begin", "calibration", "card", "claim", "doctor", "figure", "outcome"]
-__all__ += ["pictures", "plan", "predict", "retrain", "runs"]
+__all__ += ["app_link", "band", "begin", "calibration", "card", "claim", "doctor", "figure", "forget", "outcome"]
+__all__ += ["method_color", "pictures", "plan", "predict", "progress", "retrain", "runs"]
 
 FONT = "Helvetica, Arial, sans-serif"
 CARD = 26  # pixels below a figure for the card
-VIEWS = ("live", "microscope", "race", "corruptions", "wise", "geometry", "runs", "paper")
+VIEWS = ("live", "microscope", "race", "corruptions", "wise", "tasks", "geometry", "runs", "paper")
 APP = "http://127.0.0.1:8501"
 _trained: set[str] = set()  # the scales at which this process was asked to train runs in place of the recorded ones
 PROBE_SECONDS = 0.002  # what `_probe` takes on the machine on which the lessons were timed
@@ -53,6 +54,7 @@ def begin(lesson: str, seconds: float, full: float | None = None) -> None:
     expected = f"all cells together take about {_duration(needed * _probe() / PROBE_SECONDS)} here"
     if size == "full":
         expected += ", less with a GPU; what is trained is GPU-sized"
+    hold_cells()
     note(f"Lesson {lesson} · {device} · {_threads()} · scale {size} · {expected}")
     if "plotly_mimetype" in str(pio.renderers.default):
         pio.renderers.default = "plotly_mimetype"  # alone: with HTML, the first figure brings 5 MB of script
@@ -62,18 +64,25 @@ def begin(lesson: str, seconds: float, full: float | None = None) -> None:
 def doctor() -> None:
     """What `ftp-lab doctor` says: what this machine has, and how long things take here."""
     command = [sys.executable, "-m", "ftp.lab", "doctor"]
-    found = subprocess.run(command, capture_output=True, text=True, check=False)
-    note((found.stdout or found.stderr).replace(str(Path.home()), "~"), tag="pre")
+    answer = subprocess.run(command, capture_output=True, text=True, check=False)
+    note((answer.stdout or answer.stderr).replace(str(Path.home()), "~"), tag="pre")
 
 
-def claim(sentence: str, condition: Any) -> None:
-    """Assert that a sentence holds here and now, and print it.
+def progress() -> None:
+    """What `ftp-lab progress` says: the exercises solved on this machine, and the guesses made."""
+    note(solved.progress(), tag="pre")
+
+
+def claim(sentence: str, condition: Any, live: bool = True) -> None:
+    """Assert that a sentence holds here and now, and print it, with what it stands on.
+
+    live: False if it was computed here from recorded runs, and not from something that has just run.
 
     What the lessons claim about training was measured at quick scale. So once runs have been trained here at full
     scale, a sentence that does not hold for them is a finding: it is printed with a ✗, and the lesson goes on.
 
     >>> claim("two and two are four", 2 + 2 == 4)
-    ✓ two and two are four
+    ✓ two and two are four · checked live
     >>> claim("two and two are five", 2 + 2 == 5)
     Traceback (most recent call last):
     AssertionError: this does not hold: two and two are five
@@ -81,11 +90,17 @@ def claim(sentence: str, condition: Any) -> None:
     holds = bool(condition)
     if not holds and "full" not in _trained:
         raise AssertionError(f"this does not hold: {sentence}")
-    print(f"✓ {sentence}" if holds else f"✗ not at full scale: {sentence}")
+    stands_on = "checked live" if live else "computed from recorded runs"
+    print(f"✓ {sentence} · {stands_on}" if holds else f"✗ not at full scale: {sentence}")
 
 
 def runs(
-    group: str = "methods", *, method: str | None = None, seed: int | None = None, train: bool = False
+    group: str = "methods",
+    *,
+    method: str | None = None,
+    seed: int | None = None,
+    train: bool = False,
+    world: str | None = None,
 ) -> list[RunRecord]:
     """The runs behind a figure: the recorded ones at once, or with train=True made here, into your own store.
 
@@ -95,13 +110,13 @@ def runs(
     10
     """
     if not train:
-        return recorded(group=group, method=method, seed=seed)
+        return recorded(world, group=group, method=method, seed=seed)
     from ftp.lab.progress import Progress
     from ftp.lab.store import Store
     from ftp.lab.sweep import Outcome, sweep
 
     _trained.add(scale())
-    wanted, ended = plan(group, method=method, seed=seed), []
+    wanted, ended = plan(group, method=method, seed=seed, world=world), []
     with Store() as store, Progress(len(wanted), "runs") as progress:
 
         def tell(outcome: Outcome) -> None:
@@ -112,8 +127,8 @@ def runs(
         failed = [outcome.error for outcome in ended if outcome.error]
         if failed:
             raise LabError(f"{len(failed)} of {len(wanted)} runs failed, the first one with: {failed[0]}")
-        made = {outcome.settings: outcome.run_id for outcome in ended}
-        return [store.load(made[settings]) for settings in wanted]
+        ids = {outcome.settings: outcome.run_id for outcome in ended}
+        return [store.load(ids[settings]) for settings in wanted]
 
 
 def retrain(methods: Sequence[str], groups: Sequence[str] = ("methods",), controls: Sequence[str] = ()) -> None:
@@ -123,22 +138,22 @@ def retrain(methods: Sequence[str], groups: Sequence[str] = ("methods",), contro
     folder beside it) holds is not trained again.
     """
     for group in groups:
-        there = [method for method in methods if method in (GROUPS[group].methods or methods)]
-        use([run for method in there for run in runs(group, method=method, train=True)], group)
+        methods_of_group = [method for method in methods if method in (described()[group].methods or methods)]
+        use([run for method in methods_of_group for run in runs(group, method=method, train=True)], group)
     if controls:
         from ftp.lab.controls import train_controls
         from ftp.lab.progress import Progress
         from ftp.lab.store import default_path
 
-        made: list[Any] = []
+        trained: list[Any] = []
         with Progress(len(controls) * len(SEEDS), "controls") as progress:
             for run in train_controls(controls, default_path().parent / "controls", SEEDS):
-                made.append(run)
-                progress.at(len(made), f"{run['control']} seed {run['seed']}")
-        use_controls(made)
+                trained.append(run)
+                progress.at(len(trained), f"{run['control']} seed {run['seed']}")
+        use_controls(trained)
 
 
-def plan(group: str, *, method: str | None = None, seed: int | None = None) -> list[Settings]:
+def plan(group: str, *, method: str | None = None, seed: int | None = None, world: str | None = None) -> list[Settings]:
     """The settings of a group of recorded runs, by seed and then by method; at full scale, their large versions.
 
     >>> [settings.options["k"] for settings in plan("kappa", seed=0)]
@@ -148,17 +163,17 @@ def plan(group: str, *, method: str | None = None, seed: int | None = None) -> l
     from ftp.lab.registry import unknown
     from ftp.lab.sweep import grid
 
-    if group not in GROUPS:
-        raise LabError(unknown("group", group, GROUPS))
-    what = GROUPS[group]
+    if group not in described(world):
+        raise LabError(unknown("group", group, described(world)))
+    what = described(world)[group]
     chosen = what.methods or methods.PAPER
     if method is not None and method not in chosen:
         raise LabError(unknown(f"the method of the recordings {group!r}", method, chosen))
-    seeds = SEEDS if seed is None else [seed]
-    given = dict(what.given)
-    if "lr" in given:
-        given["lr"] = rate(given["lr"])
-    return grid([method] if method else chosen, seeds=seeds, over=what.over, given=given)
+    seeds = what.seeds if seed is None else [seed]
+    changes = dict(what.given)
+    if "lr" in changes:
+        changes["lr"] = rate(changes["lr"], world)
+    return grid([method] if method else chosen, world=world, seeds=seeds, over=what.over, changes=changes)
 
 
 def figure(title: str, x: str = "", y: str = "", *, height: int = 440, panels: Sequence[str] = ()) -> Any:
@@ -173,17 +188,17 @@ def figure(title: str, x: str = "", y: str = "", *, height: int = 440, panels: S
 
     legend = {"orientation": "h", "x": 0, "yref": "container", "y": 1 - 36 / height, "yanchor": "top"}
     legend |= {"font": {"size": 13, "family": FONT}}
-    own = look.layout(title, "", False, height=height, showlegend=True, legend=legend)
+    page = look.layout(title, "", False, height=height, showlegend=True, legend=legend)
     width, headings = 1 / max(1, len(panels)), []
     for n in range(max(1, len(panels))):
         number = str(n + 1) if n else ""
         domain = [n * width + (0.04 if n else 0), (n + 1) * width - (0.04 if n < len(panels) - 1 else 0)]
-        own[f"xaxis{number}"] = look.axis(x, False, domain=domain, anchor=f"y{number}")
-        own[f"yaxis{number}"] = look.axis("" if n else y, False, anchor=f"x{number}", title_standoff=4)
+        page[f"xaxis{number}"] = look.axis(x, False, domain=domain, anchor=f"y{number}")
+        page[f"yaxis{number}"] = look.axis("" if n else y, False, anchor=f"x{number}", title_standoff=4)
         if panels:
             place = {"xref": "paper", "yref": "paper", "xanchor": "center", "yanchor": "bottom"}
             headings.append(look.note(sum(domain) / 2, 1, panels[n], False, **place))
-    return go.Figure(layout=own | {"annotations": headings})
+    return go.Figure(layout=page | {"annotations": headings})
 
 
 def band(fig: Any, x: Sequence[float], rows: Any, name: str, color: str, *, panel: int = 1) -> None:
@@ -197,14 +212,14 @@ def band(fig: Any, x: Sequence[float], rows: Any, name: str, color: str, *, pane
     ((0.3, 0.6, 0.2, 0.1), (0.2, 0.4))
     """
     values = [[float(value) for value in row] for row in rows]
-    there, back = list(x), list(x)[::-1]
+    forth, back = list(x), list(x)[::-1]
     edge = [max(row) for row in values] + [min(row) for row in values][::-1]
     middle = [sum(row) / len(row) for row in values]
     place = {"legendgroup": name, "xaxis": f"x{panel}", "yaxis": f"y{panel}"}
     shade = {"mode": "none", "fill": "toself", "fillcolor": look.faint(color, 0.2), "hoverinfo": "skip"}
-    fig.add_scatter(x=there + back, y=edge, showlegend=False, **shade, **place)
+    fig.add_scatter(x=forth + back, y=edge, showlegend=False, **shade, **place)
     line = {"color": color, "width": 3}
-    fig.add_scatter(x=there, y=middle, name=name, line=line, showlegend=panel == 1, **place)
+    fig.add_scatter(x=forth, y=middle, name=name, line=line, showlegend=panel == 1, **place)
 
 
 def pictures(title: str, rows: Mapping[str, Any]) -> Any:
@@ -214,22 +229,32 @@ def pictures(title: str, rows: Mapping[str, Any]) -> Any:
     >>> pictures("Two rows", {"black": torch.zeros(4, 3, 8, 8), "white": torch.ones(4, 3, 8, 8)}).layout.yaxis.ticktext
     ('black', 'white')
     """
-    import torch
-    from PIL import Image
-
-    strips = [torch.cat(list(images), dim=2) for images in rows.values()]
-    sheet = torch.cat(strips, dim=1).clamp(0, 1).mul(255).round().to(torch.uint8)
-    height, width = sheet.shape[1] // len(strips), sheet.shape[2]
-    fig = figure(title, height=130 + 50 * len(strips))
-    file = io.BytesIO()
-    Image.fromarray(sheet.permute(1, 2, 0).numpy()).save(file, "PNG")
-    source = f"data:image/png;base64,{base64.b64encode(file.getvalue()).decode()}"
-    fig.add_image(source=source, hoverinfo="skip")
-    middles = [height * (n + 0.5) for n in range(len(strips))]
-    fig.update_yaxes(tickvals=middles, ticktext=list(rows), range=[sheet.shape[1], 0], showgrid=False)
+    first = next(iter(rows.values()))
+    count, height, width = len(rows), first.shape[2], len(first) * first.shape[3]
+    fig = figure(title, height=130 + 50 * count)
+    fig.add_image(source=sheet(list(rows.values())), hoverinfo="skip")
+    middles = [height * (n + 0.5) for n in range(count)]
+    fig.update_yaxes(tickvals=middles, ticktext=list(rows), range=[count * height, 0], showgrid=False)
     fig.update_xaxes(visible=False, range=[0, width], constrain="domain")
     fig.update_layout(margin_l=110, margin_t=50, margin_b=10, yaxis_scaleanchor="x")
     return fig
+
+
+def sheet(rows: Sequence[Any]) -> str:
+    """Rows of images below each other as the source of an image: a PNG, written as an address.
+
+    >>> import torch
+    >>> sheet([torch.zeros(4, 3, 8, 8)]).partition(",")[0]
+    'data:image/png;base64'
+    """
+    import torch
+    from PIL import Image
+
+    strips = [torch.cat(list(images), dim=2) for images in rows]
+    pixels = torch.cat(strips, dim=1).clamp(0, 1).mul(255).round().to(torch.uint8)
+    file = io.BytesIO()
+    Image.fromarray(pixels.permute(1, 2, 0).numpy()).save(file, "PNG")
+    return f"data:image/png;base64,{base64.b64encode(file.getvalue()).decode()}"
 
 
 def card(fig: Any, seeds: int | Iterable[int] | None = None, live: bool | str = True) -> Any:
@@ -249,7 +274,7 @@ def card(fig: Any, seeds: int | Iterable[int] | None = None, live: bool | str = 
     bottom = (fig.layout.margin.b if fig.layout.margin.b is not None else look.MARGIN["b"]) + CARD
     fig.update_layout(margin_b=bottom, height=(fig.layout.height or 440) + CARD)
     place = {"xref": "paper", "yref": "paper", "xanchor": "left", "yanchor": "top", "yshift": CARD - 4 - bottom}
-    fig.add_annotation(look.note(0, 0, text, False, font={"size": 11, "color": look.LIGHT.muted}, **place))
+    fig.add_annotation(look.note(0, 0, text, False, font={"size": 11, "color": look.theme(dark=False).muted}, **place))
     return fig
 
 

@@ -13,12 +13,13 @@ from torch import Tensor
 
 from ftp import SGDP
 from ftp.constraint import adam_update, anneal, clip, row_dot, row_slopes
+from ftp.lab.formats import rounded
 from ftp.lab.record import LabError, Settings
 from ftp.lab.train import FineTuning
 from ftp.projection import row_l1, shrink
 
 FIRST, WINDOW, LAST = 12, 3, 300  # the first steps, then a few at a quarter, the half and the end; none after LAST
-SIGNIFICANT = 7
+SIGNIFICANT = 7  # digits, as many as float32 has
 
 
 def moments(steps: int) -> list[int]:
@@ -56,6 +57,9 @@ def trace(
     named = dict(run.model.named_parameters())
     if layer not in run.task.anchors:
         raise LabError(f"layer is {layer!r}; layers on a leash are {', '.join(list(run.task.anchors)[:3])}, ...")
+    if layer in run.task.rows:
+        plain = next(name for name in run.task.anchors if name not in run.task.rows)
+        raise LabError(f"layer is {layer!r}, whose rows are not those of one matrix; choose another, such as {plain}")
     watch = _Watch(optimizer, named[layer])
     while run.step < wanted[-1]:
         if stop():
@@ -74,6 +78,7 @@ class _Watch:
         self.optimizer, self.param, self.on = optimizer, param, False
         self.group = next(g for g in optimizer.param_groups if any(p is param for p in g["params"]))
         self.seen: list[dict[str, Any]] = []
+        optimizer.anchor()  # a step has a "before" only if the state is there before the first
         optimizer.register_step_pre_hook(self.before)
         optimizer.register_step_post_hook(self.after)
 
@@ -101,9 +106,11 @@ def _described(settings: Settings, layer: str, watch: _Watch) -> dict[str, Any]:
     group = watch.group
     names = ("momentum", "weight_decay", "nesterov", "k", "gamma_lr", "gamma_betas")
     steps = [_step(one, group, row, pair) for one in watch.seen]
-    own = {"layer": layer, "settings": settings.as_dict(), "shape": list(watch.param.shape), "row": row, "pair": pair}
-    found: dict[str, Any] = _short({**own, "options": {name: group[name] for name in names}, "steps": steps})
-    return found
+    about = {"layer": layer, "settings": settings.as_dict(), "shape": list(watch.param.shape), "row": row, "pair": pair}
+    numbers: dict[str, Any] = rounded(
+        {**about, "options": {name: group[name] for name in names}, "steps": steps}, SIGNIFICANT
+    )
+    return numbers
 
 
 def _step(one: dict[str, Any], group: dict[str, Any], row: int, pair: list[int]) -> dict[str, Any]:
@@ -165,12 +172,3 @@ def _weight(before: dict[str, Tensor], after: dict[str, Tensor], row: int, place
 def _rows(tensor: Tensor) -> Tensor:
     """A layer as a matrix in the order of its indices, however it lies in memory: places must mean the same in all."""
     return tensor.reshape(len(tensor), -1) if tensor.dim() > 1 else tensor.reshape(1, -1)
-
-
-def _short(value: Any) -> Any:
-    """Floats with as many digits as float32 has."""
-    if isinstance(value, float):
-        return float(f"{value:.{SIGNIFICANT}g}")
-    if isinstance(value, dict):
-        return {key: _short(entry) for key, entry in value.items()}
-    return [_short(entry) for entry in value] if isinstance(value, list | tuple) else value

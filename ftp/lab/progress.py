@@ -7,19 +7,10 @@ import time
 from collections.abc import Callable
 from typing import Any, Self, TextIO
 
+from ftp.lab.formats import duration
+
 LINES = 10  # about so many plain lines in all
 QUIET_SECONDS = 30.0  # and never a longer silence than this, if there is something to say
-
-
-def duration(seconds: float) -> str:
-    """A time for people, rounded as much as it is uncertain.
-
-    >>> duration(0.4), duration(42.3), duration(540), duration(9000)
-    ('1 s', '42 s', '9 min', '2.5 h')
-    """
-    if seconds < 100:
-        return f"{max(1, round(seconds))} s"
-    return f"{round(seconds / 60)} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"
 
 
 def say(text: str = "", stream: TextIO | None = None) -> None:
@@ -66,7 +57,7 @@ class Progress:
         self.every = every or max(1, total // LINES)
         self.stream = sys.stderr if stream is None else stream
         self.clock = clock
-        self.began = self.told = clock()
+        self.began = self.said_at = clock()
         self.done = self.line = start
         self.bar: Any = None
         if self.stream.isatty():
@@ -105,8 +96,8 @@ class Progress:
         if self.bar is not None:
             self.bar.n = done
             self.bar.set_description_str(text)
-        elif done >= self.total or done - self.line >= self.every or now - self.told > QUIET_SECONDS:
-            self.line, self.told = done, now
+        elif done >= self.total or done - self.line >= self.every or now - self.said_at > QUIET_SECONDS:
+            self.line, self.said_at = done, now
             say(", ".join(part for part in (f"{done}/{self.total} {self.unit}", text) if part), self.stream)
 
     def say(self, text: str) -> None:

@@ -3,44 +3,40 @@
 Plain data without torch: the store writes it, figures draw it, the dashboard's server reads it.
 """
 
-import ast
-import functools
 import hashlib
 import json
 import math
 import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 from types import MappingProxyType
 from typing import Any
+
+from ftp.lab.summary import Measures, Scores, Summary, average, summarise
 
 Value = float | int | str | bool
 STATUSES = ("queued", "running", "done", "stopped", "failed", "interrupted")
 RUN_ID = re.compile(r"[0-9a-f]{16}")
 CORRUPTIONS = ("fog", "defocus_blur", "gaussian_noise", "brightness")  # the paper's four
 SEVERITIES = (1, 2, 3, 4, 5)
+NOTHING = Measures()  # of a run that has not begun
 
 
 class LabError(ValueError):
-    """Something a person can mend, said in one sentence: the command line and the app show it without a traceback.
-
-    >>> str(LabError("seed is -1; it must be a whole number from 0 on"))
-    'seed is -1; it must be a whole number from 0 on'
-    """
+    """Something a person can mend, said in one sentence: the command line and the app show it without a traceback."""
 
 
 @dataclass(frozen=True)
 class Settings:
     """Everything that decides the outcome of a run. Made by `ftp.lab.settings.resolve`, which checks it.
 
-    `options` holds the method's own settings, such as k of FTP.
+    `options` holds what the world and the method have of their own, such as k of FTP.
 
     >>> Settings(lr=0.05, options={"k": 1.0}).as_dict()["k"]
     1.0
     """
 
-    world: str = "digits"
+    world: str = ""
     method: str = "ftp"
     seed: int = 0
     labels: float = 1.0  # the share of the training labels that is used
@@ -90,12 +86,15 @@ def settings_from_dict(values: Mapping[str, Value]) -> Settings:
 class StartEvent:
     """The first event: which tensors are watched (early layers first), and where and with what the run is made.
 
-    `step` is where it begins: 0, or the step of the checkpoint from which it goes on.
+    `step` is where it begins: 0, or the step of the checkpoint from which it goes on. `phases` are the names of its
+    parts, one for most runs; `measures` says what its scores mean.
     """
 
     layers: tuple[str, ...]
     provenance: Mapping[str, Any]
     step: int = 0
+    measures: Measures = NOTHING
+    phases: tuple[str, ...] = ("",)
 
 
 @dataclass(frozen=True)
@@ -112,24 +111,36 @@ class StepEvent:
     distance: tuple[float, ...]
     boundary: tuple[float | None, ...]  # share of the rows that were pulled back, 0 to 1
     seconds: float = 0.0  # of this step alone, logging and evaluation left out
+    phase: int = 0
 
 
 @dataclass(frozen=True)
 class EvalEvent:
-    """Accuracies in percent at one step. Evaluations on the way are small ones; the last is `final`.
+    """The scores at one step. Evaluations on the way are small ones; the last is `final`, the end of a phase `whole`.
 
-    accuracy: "val", "id" and each shift by its name. corruptions: kind to its five severities, of the final one.
-    ece: expected calibration error in percent, by set. lipschitz: see `ftp.lab.evaluate.lipschitz_report`.
-    counts: how many images each accuracy stands on.
+    scores: metric to split to value, the world's main metric first. corruptions: kind to the main metric at its five
+    severities, of the final one. lipschitz: see `ftp.lab.evaluate.lipschitz_report`. counts: how many images each
+    score stands on. answers: split to what the network says of its first pictures, as numbers of classes; none in a
+    world without classes, and none in runs from before answers were kept.
+
+    >>> EvalEvent(1, {"accuracy": {"id": 90.0}, "ece": {"id": 3.0}}).main
+    {'id': 90.0}
     """
 
     step: int
-    accuracy: Mapping[str, float]
+    scores: Scores
     corruptions: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
-    ece: Mapping[str, float] = field(default_factory=dict)
     lipschitz: Mapping[str, Any] = field(default_factory=dict)
     counts: Mapping[str, int] = field(default_factory=dict)
     final: bool = False
+    phase: int = 0
+    whole: bool = False  # on all images of the sets, not on the first few
+    answers: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+
+    @property
+    def main(self) -> Mapping[str, float]:
+        """The scores in the world's main metric, by split."""
+        return next(iter(self.scores.values()), {})
 
 
 Event = StartEvent | StepEvent | EvalEvent
@@ -153,6 +164,13 @@ class RunRecord:
     started: float | None = None
     ended: float | None = None
     heartbeat: float | None = None
+    measures: Measures = NOTHING
+    phases: tuple[str, ...] = ("",)
+
+    def summary(self, event: EvalEvent | None = None) -> Summary:
+        """What an evaluation of this run amounts to: the final one, or the one given."""
+        event = event or self.final
+        return summarise(event.scores if event else {}, self.measures)
 
     @property
     def final(self) -> EvalEvent | None:
@@ -160,25 +178,17 @@ class RunRecord:
         return next((e for e in reversed(self.evals) if e.final), None)
 
 
-def average(values: Mapping[str, float] | list[float] | tuple[float, ...]) -> float:
-    """The plain mean; of a mapping, over its values.
-
-    >>> average({"sketch": 70.0, "typeset": 90.0})
-    80.0
-    """
-    numbers = list(values.values()) if isinstance(values, Mapping) else list(values)
-    return math.fsum(numbers) / len(numbers) if numbers else math.nan
-
-
 def result_of(record: RunRecord) -> dict[str, Any]:
-    """The result of a finished run in the form that `ftp-lab run --json` prints; accuracies in percent.
+    """The result of a finished run in the form that `ftp-lab run --json` prints.
 
-    ood_avg is the mean over the shifts; corruption_avg over the paper's four kinds and all severities.
+    id, val, ood (by shift) and their mean ood_avg are in the world's main metric, as are the corruptions;
+    corruption_avg is the mean over the paper's four kinds and all severities. A world without shifts has no ood_avg.
+    `scores` has every metric of every split.
     """
     final = record.final
     if final is None:
         raise LabError(f"run {record.run_id} is {record.status} and has no final evaluation; run it to its end first")
-    ood = {name: value for name, value in final.accuracy.items() if name not in ("id", "val")}
+    summary, metric = record.summary(), record.measures.main
     seconds = sorted(point.seconds for point in record.points if point.seconds > 0)
     last = record.points[-1] if record.points else None
     gammas = zip(record.layers, last.gamma, strict=True) if last else ()
@@ -191,13 +201,14 @@ def result_of(record: RunRecord) -> dict[str, Any]:
         "method": record.settings.method,
         "seed": record.settings.seed,
         "settings": record.settings.as_dict(),
-        "id": final.accuracy["id"],
-        "val": final.accuracy.get("val"),
-        "ood": ood,
-        "ood_avg": average(ood),
+        "metric": {"name": metric.name, "unit": metric.unit, "higher_is_better": metric.higher_is_better},
+        "id": summary.home,
+        "val": summary.val if math.isfinite(summary.val) else None,
+        "ood": dict(summary.shifts),
+        "ood_avg": summary.shift_mean if summary.shifts else None,
         "corruptions": {kind: list(values) for kind, values in final.corruptions.items()},
         "corruption_avg": average(four) if four else None,
-        "ece": dict(final.ece),
+        "scores": {name: dict(values) for name, values in final.scores.items()},
         "lipschitz": dict(final.lipschitz),
         "seconds_per_step": seconds[len(seconds) // 2] if seconds else None,  # the median
         "constraints": {name: gamma for name, gamma in gammas if gamma is not None},
@@ -205,49 +216,20 @@ def result_of(record: RunRecord) -> dict[str, Any]:
     }
 
 
-def run_id(settings: Settings, data_version: str) -> str:
-    """16 hexadecimal digits from settings, data and code: equal runs have equal ids.
+def run_id(settings: Settings | Mapping[str, Value], data_version: str, code: str) -> str:
+    """16 hexadecimal digits from the settings that decide, data and code: equal runs have equal ids.
 
-    >>> run_id(Settings(seed=1), "data") == run_id(Settings(seed=1), "data") != run_id(Settings(seed=2), "data")
-    True
+    >>> a, b, c = (run_id(Settings(seed=seed), "data", "code") for seed in (1, 1, 2))
+    >>> a == b, a == c, len(a)
+    (True, False, 16)
     """
-    text = json.dumps([settings.as_dict(), data_version, code_version()], sort_keys=True)
+    values = settings.as_dict() if isinstance(settings, Settings) else dict(settings)
+    text = json.dumps([values, data_version, code], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-DECIDES = (
-    "*.py",
-    *("lab/train.py", "lab/evaluate.py"),
-    *("lab/worlds/*.py", "lab/methods/*.py", "lab/models/*.py", "lab/corruptions/*.py"),
-)
-
-
-@functools.cache
-def code_version() -> str:
-    """A hash of the code that decides numbers; comments, docstrings and layout do not change it.
-
-    >>> len(code_version())
-    12
-    """
-    root = Path(__file__).resolve().parent.parent
-    digest = hashlib.sha256()
-    for path in sorted({path for pattern in DECIDES for path in root.glob(pattern)}):
-        tree = ast.parse(path.read_text(encoding="utf-8"))
-        for node in ast.walk(tree):
-            body = getattr(node, "body", None)
-            if isinstance(body, list) and body and isinstance(body[0], ast.Expr):
-                first = body[0].value
-                if isinstance(first, ast.Constant) and isinstance(first.value, str):
-                    del body[0]
-        digest.update(f"{path.relative_to(root).as_posix()}\n{ast.dump(tree)}\n".encode())
-    return digest.hexdigest()[:12]
-
-
 def event_dict(event: StepEvent | EvalEvent) -> dict[str, Any]:
-    """An event as plain data for JSON; NaN and infinity become None.
-
-    >>> event_dict(StepEvent(1, math.nan, 0.1, (None,), (0.0,), (None,)))["loss"]
-    """
+    """An event as plain data for JSON; NaN and infinity become None."""
     return finite(asdict(event))  # type: ignore[no-any-return]
 
 

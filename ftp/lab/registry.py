@@ -1,13 +1,25 @@
-"""Registries: a folder of modules, each of which offers one thing under its own name. Adding one is adding a file."""
+"""Registries: a folder of modules, each of which offers one thing under its own name. Adding one is adding a file.
+
+The file may also lie outside the kit: $FTP_PLUGINS names a folder (or several, as in $PATH) whose subfolders `worlds`
+and `methods` are searched too, so that a world of your own needs no copy of the kit.
+"""
 
 import difflib
 import functools
 import importlib
+import os
 import pkgutil
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 from ftp.lab.record import LabError
+
+
+def plugin_folders(kind: str) -> list[Path]:
+    """The folders of $FTP_PLUGINS that hold "worlds" or "methods"; the packages so named add them to their path."""
+    named = os.environ.get("FTP_PLUGINS", "").split(os.pathsep)
+    return [folder for name in named if name and (folder := Path(name).expanduser() / kind).is_dir()]
 
 
 @functools.cache
@@ -24,9 +36,9 @@ def modules(package: str) -> tuple[str, ...]:
 def find(package: str, attribute: str, name: str, what: str) -> Any:
     """What the module `name` of a package offers as `attribute`; a name that is not there is a sentence.
 
-    >>> find("ftp.lab.worlds", "INFO", "digits", "world").name
-    'digits'
-    >>> find("ftp.lab.worlds", "INFO", "digitz", "world")
+    >>> find("ftp.lab.worlds", "WORLD", "digits", "world").title
+    'Handwritten digits'
+    >>> find("ftp.lab.worlds", "WORLD", "digitz", "world")
     Traceback (most recent call last):
     ftp.lab.record.LabError: world is 'digitz'; did you mean digits?
     """
@@ -36,7 +48,7 @@ def find(package: str, attribute: str, name: str, what: str) -> Any:
     return getattr(importlib.import_module(f"{package}.{name}"), attribute)
 
 
-def unknown(what: str, given: object, names: Iterable[str]) -> str:
+def unknown(what: str, name: object, names: Iterable[str]) -> str:
     """One sentence for a name that is not there, with the nearest that are.
 
     >>> unknown("method", "fpt", ["ftp", "tpgm"])
@@ -45,7 +57,5 @@ def unknown(what: str, given: object, names: Iterable[str]) -> str:
     "method is 'xyz'; it must be one of ftp, tpgm"
     """
     known = list(names)
-    close = difflib.get_close_matches(str(given), known, n=1, cutoff=0.6)
-    return f"{what} is {given!r}; " + (
-        f"did you mean {close[0]}?" if close else f"it must be one of {', '.join(known)}"
-    )
+    close = difflib.get_close_matches(str(name), known, n=1, cutoff=0.6)
+    return f"{what} is {name!r}; " + (f"did you mean {close[0]}?" if close else f"it must be one of {', '.join(known)}")

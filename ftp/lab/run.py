@@ -8,19 +8,23 @@ from dataclasses import replace
 from typing import Any
 
 from ftp.lab import worlds
-from ftp.lab.record import CORRUPTIONS, EvalEvent, Event, LabError, RunRecord, Settings, StartEvent, run_id
+from ftp.lab.catalogue import fitting_kinds
+from ftp.lab.code import code_version
+from ftp.lab.record import EvalEvent, Event, LabError, RunRecord, Settings, StartEvent, run_id
+from ftp.lab.settings import deciding
 from ftp.lab.store import Store, TakenError
 
 BEAT_SECONDS = 1.0
 
 
 def identify(settings: Settings) -> str:
-    """The id of the run with these settings, in this world's data and with this code.
+    """The id of the run with these settings, in this world's data and with the code that decides it."""
+    return run_id(deciding(settings), worlds.of(settings).data_version(), code_of(settings))
 
-    >>> len(identify(Settings()))
-    16
-    """
-    return run_id(settings, worlds.info(settings.world).data_version)
+
+def code_of(settings: Settings) -> str:
+    """The version of the code that decides a run with these settings."""
+    return code_version(settings.world, settings.method, bool(worlds.world(settings.world).corruptions))
 
 
 def processes(jobs: int, return_as: str = "generator") -> Any:
@@ -41,7 +45,7 @@ def execute(
     store: Store,
     *,
     device: str = "auto",
-    kinds: Iterable[str] = CORRUPTIONS,
+    kinds: Iterable[str] | None = None,
     on_event: Callable[[Event], None] = lambda event: None,
     stop: Callable[[], bool] = lambda: False,
     name: str = "",
@@ -50,16 +54,30 @@ def execute(
 
     Ctrl-C and `stop` keep what is done: the next call goes on from there, to the same bits.
     """
-    kinds = tuple(kinds)
     run = identify(settings)
-    store.create(run, settings, name=name)
-    if store.status(run) == "done":
-        record = store.load(run)
-        missing = [kind for kind in kinds if record.final and kind not in record.final.corruptions]
+    store.create(run, settings, name=name, code=code_of(settings))
+    return carry_out(run, store, device=device, kinds=kinds, on_event=on_event, stop=stop)
+
+
+def carry_out(
+    run: str,
+    store: Store,
+    *,
+    device: str = "auto",
+    kinds: Iterable[str] | None = None,
+    on_event: Callable[[Event], None] = lambda event: None,
+    stop: Callable[[], bool] = lambda: False,
+) -> RunRecord:
+    """`execute` for a run whose row is in the store; the dashboard's server has made its id and its row."""
+    record = store.load(run)
+    settings = record.settings
+    if record.status == "done":
+        missing = missing_kinds(record, kinds)
         return _more_corruptions(record, store, missing, device) if missing else record
     if not store.claim(run):
         raise LabError(f"run {run} is being made by another process; wait for it, or watch it with: ftp-lab runs")
     with _ended(store, run), _beating(store, run):
+        from ftp.lab.answers import answers, keep_pictures
         from ftp.lab.models import write_weights
         from ftp.lab.train import finetune
 
@@ -68,7 +86,10 @@ def execute(
             for event in training:
                 if isinstance(event, StartEvent):
                     store.start(run, event)
+                    keep_pictures(training.world, store)
                 else:
+                    if isinstance(event, EvalEvent):
+                        event = replace(event, answers=answers(training.model, training.world, event.main))
                     if isinstance(event, EvalEvent) and event.final:
                         write_weights(training.model, store.weights_path(run), {"run_id": run})
                     store.append(run, event)
@@ -76,12 +97,20 @@ def execute(
         except KeyboardInterrupt:
             training.save()
             raise
-        if training.step < settings.steps:
+        if training.step < training.steps:
             store.finish(run, "stopped")
             return store.load(run)
         store.finish(run, "done")
         store.checkpoint_path(run).unlink(missing_ok=True)
     return store.load(run)
+
+
+def missing_kinds(record: RunRecord, kinds: Iterable[str] | None = None) -> list[str]:
+    """The kinds of damage that a finished run still lacks: of the world's own, or of those asked for that fit it."""
+    if record.final is None:
+        return []
+    tested = record.final.corruptions
+    return [kind for kind in fitting_kinds(worlds.of(record.settings), kinds) if kind not in tested]
 
 
 @contextlib.contextmanager
@@ -149,8 +178,9 @@ def _more_corruptions(record: RunRecord, store: Store, kinds: list[str], device:
 
     final = record.final
     assert final is not None
-    found = corruption_scores(model_of(record, store, device), worlds.load(record.settings.world), kinds)
-    counts = {**final.counts, **dict.fromkeys(kinds, min(CORRUPTED, final.counts["id"]))}
-    store.append(record.run_id, replace(final, corruptions={**final.corruptions, **found}, counts=counts))
+    world = worlds.of(record.settings)
+    scores = corruption_scores(model_of(record, store, device), world, kinds)
+    counts = {**final.counts, **dict.fromkeys(scores, min(CORRUPTED, final.counts[world.home]))}
+    store.append(record.run_id, replace(final, corruptions={**final.corruptions, **scores}, counts=counts))
     store.finish(record.run_id, "done")
     return store.load(record.run_id)

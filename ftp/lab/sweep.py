@@ -15,12 +15,13 @@ from typing import Any
 
 import joblib
 
-from ftp.lab.record import CORRUPTIONS, LabError, Settings
-from ftp.lab.run import execute, identify, processes
+from ftp.lab.record import LabError, Settings
+from ftp.lab.run import code_of, execute, identify, missing_kinds, processes
 from ftp.lab.settings import resolve
 from ftp.lab.store import Store, write_atomic
 
 BACKENDS = ("processes", "ray", "dask")
+Kinds = tuple[str, ...] | None  # of damage; None: those of the world
 
 
 @dataclass(frozen=True)
@@ -35,19 +36,19 @@ class Outcome:
 def grid(
     methods: Sequence[str],
     *,
-    world: str = "digits",
+    world: str | None = None,
     seeds: Iterable[int] = (0,),
     over: Mapping[str, Sequence[Any]] | None = None,
-    given: Mapping[str, Any] | None = None,
+    changes: Mapping[str, Any] | None = None,
 ) -> list[Settings]:
-    """Every combination of methods, values of `over`, and seeds; `given` is set in all of them.
+    """Every combination of methods, values of `over`, and seeds; `changes` are set in all of them.
 
     >>> [s.seed for s in grid(["ftp"], seeds=range(3))]
     [0, 1, 2]
     >>> [s.lr for s in grid(["ftp"], over={"lr": [0.1, 0.2]})]
     [0.1, 0.2]
     """
-    rows: list[dict[str, Any]] = [dict(given or {})]
+    rows: list[dict[str, Any]] = [dict(changes or {})]
     for name, values in (over or {}).items():
         rows = [{**row, name: value} for row in rows for value in values]
     return [resolve(world, m, {**row, "seed": seed}) for seed in seeds for m in methods for row in rows]
@@ -60,7 +61,7 @@ def sweep(
     jobs: int | None = None,
     backend: str = "processes",
     device: str = "auto",
-    kinds: Iterable[str] = CORRUPTIONS,
+    kinds: Iterable[str] | None = None,
     on_outcome: Callable[[Outcome], None] = lambda outcome: None,
 ) -> list[Outcome]:
     """Run all settings that the store does not hold yet; outcomes in the order in which they end.
@@ -69,6 +70,7 @@ def sweep(
     """
     if backend not in BACKENDS:
         raise LabError(f"backend is {backend!r}; it must be one of {', '.join(BACKENDS)}")
+    kinds = None if kinds is None else tuple(kinds)
     unique = list(dict.fromkeys(wanted))
     done = {identify(s) for s in unique if _is_done(store, s, kinds)}
     outcomes = [Outcome(identify(s), s) for s in unique if identify(s) in done]
@@ -76,23 +78,25 @@ def sweep(
         on_outcome(outcome)
     rest = [s for s in unique if identify(s) not in done]
     if rest:
-        run = _here if backend == "processes" else _there
+        run = _on_this_machine if backend == "processes" else _on_cluster
         jobs = min(jobs or os.cpu_count() or 1, len(rest))
-        for outcome in run(rest, store, jobs, backend, device, tuple(kinds)):
+        for outcome in run(rest, store, jobs, backend, device, kinds):
             outcomes.append(outcome)
             on_outcome(outcome)
     return outcomes
 
 
-def _is_done(store: Store, settings: Settings, kinds: Iterable[str]) -> bool:
+def _is_done(store: Store, settings: Settings, kinds: Kinds) -> bool:
     run = identify(settings)
-    store.create(run, settings)
-    final = store.load(run).final if store.status(run) == "done" else None
-    return final is not None and all(kind in final.corruptions for kind in kinds)
+    store.create(run, settings, code=code_of(settings))
+    if store.status(run) != "done":
+        return False
+    record = store.load(run)
+    return record.final is not None and not missing_kinds(record, kinds)
 
 
-def _here(
-    rest: list[Settings], store: Store, jobs: int, backend: str, device: str, kinds: tuple[str, ...]
+def _on_this_machine(
+    rest: list[Settings], store: Store, jobs: int, backend: str, device: str, kinds: Kinds
 ) -> Iterator[Outcome]:
     """Processes of this machine; all write into the one store."""
     yield from processes(jobs, "generator_unordered")(
@@ -100,7 +104,7 @@ def _here(
     )
 
 
-def _one(settings: Settings, path: str, device: str, kinds: tuple[str, ...]) -> Outcome:
+def _one(settings: Settings, path: str, device: str, kinds: Kinds) -> Outcome:
     import torch
 
     torch.set_num_threads(1)
@@ -112,8 +116,8 @@ def _one(settings: Settings, path: str, device: str, kinds: tuple[str, ...]) -> 
     return Outcome(identify(settings), settings)
 
 
-def _there(
-    rest: list[Settings], store: Store, jobs: int, backend: str, device: str, kinds: tuple[str, ...]
+def _on_cluster(
+    rest: list[Settings], store: Store, jobs: int, backend: str, device: str, kinds: Kinds
 ) -> Iterator[Outcome]:
     """A cluster: each run has a store of its own over there, and comes home as plain data and weights.
 
@@ -133,7 +137,7 @@ def _there(
             yield outcome
 
 
-def _abroad(settings: Settings, device: str, kinds: tuple[str, ...]) -> tuple[Outcome, dict[str, Any] | None, bytes]:
+def _abroad(settings: Settings, device: str, kinds: Kinds) -> tuple[Outcome, dict[str, Any] | None, bytes]:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "runs.db"
         outcome = _one(settings, str(path), device, kinds)
@@ -143,7 +147,7 @@ def _abroad(settings: Settings, device: str, kinds: tuple[str, ...]) -> tuple[Ou
             return outcome, store.export(outcome.run_id), store.weights_path(outcome.run_id).read_bytes()
 
 
-_held: list[Any] = []  # a client that nobody holds is collected, and its cluster with it
+_clients: list[Any] = []  # a client that nobody holds is collected, and its cluster with it
 
 
 def _connect(backend: str) -> None:
@@ -163,6 +167,6 @@ def _connect(backend: str) -> None:
                 get_client()
             except ValueError:
                 address = os.environ.get("DASK_SCHEDULER")
-                _held.append(Client(address, processes=True, dashboard_address=None))  # type: ignore[no-untyped-call]
+                _clients.append(Client(address, processes=True, dashboard_address=None))  # type: ignore[no-untyped-call]
     except ImportError:
         raise LabError(f"{backend} is not installed; write: pip install 'ftp-kit[cluster]'") from None

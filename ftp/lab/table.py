@@ -1,21 +1,23 @@
-"""The paper's table (Tab. 1, 2, 4) from finished runs: accuracies in percent, mean (spread) over seeds.
+"""The paper's table (Tab. 1, 2, 4) from finished runs: the world's main metric, mean (spread) over seeds.
 
 The spread is the sample standard deviation (divided by the number of seeds minus 1); one seed has none.
-A Δ is relative, as in the paper: Δ = 100 (accuracy / accuracy of plain fine-tuning - 1), of the means over seeds.
+A Δ is relative, as in the paper: Δ = 100 (score / score of plain fine-tuning - 1), of the means over seeds; where
+lower is better its sign is turned, so that a positive Δ is always a gain.
 """
 
-import csv
-import io
 import math
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ftp.lab import methods
-from ftp.lab.record import LabError, RunRecord, Settings, result_of
+from ftp.lab import formats, methods, worlds
+from ftp.lab.record import LabError, RunRecord, Settings, Value, result_of
+from ftp.lab.summary import Metric
 
 MISSING = "-"
+ACCURACY = Metric("accuracy")  # of rows that are made by hand
+DELTA = Metric("Δ")  # in percent, higher is better
 
 
 @dataclass(frozen=True)
@@ -59,7 +61,7 @@ class Group:
 
 @dataclass(frozen=True)
 class Row:
-    """One line of the table. Accuracies in percent; a Δ is NaN without a run of plain fine-tuning."""
+    """One line of the table, in the main metric of its world; a Δ is NaN without a run of plain fine-tuning."""
 
     method: str
     name: str
@@ -71,6 +73,7 @@ class Row:
     seconds: Spread  # of a training step
     id_delta: float = math.nan
     ood_delta: float = math.nan
+    metric: Metric = ACCURACY
 
 
 @dataclass(frozen=True)
@@ -91,19 +94,22 @@ def groups(records: Iterable[RunRecord]) -> list[Group]:
     Traceback (most recent call last):
     ftp.lab.record.LabError: no run was given; give at least one finished run
     """
-    found: dict[str, dict[int, RunRecord]] = {}
+    by_settings: dict[str, dict[int, RunRecord]] = {}
     for record in records:
         if record.status != "done":
             raise LabError(f"{called(record)} is {record.status}; leave it out, or run it to its end first")
-        seeds = found.setdefault(str(sorted({**record.settings.as_dict(), "seed": 0}.items())), {})
+        seeds = by_settings.setdefault(str(sorted({**record.settings.as_dict(), "seed": 0}.items())), {})
         other = seeds.setdefault(record.settings.seed, record)
         seeds[record.settings.seed] = max(other, record, key=lambda r: r.ended or r.created)
-    if not found:
+    if not by_settings:
         raise LabError("no run was given; give at least one finished run")
-    parts = [tuple(seeds[seed] for seed in sorted(seeds)) for seeds in found.values()]
-    worlds = sorted({part[0].settings.world for part in parts})
-    if len(worlds) > 1:
-        raise LabError(f"the runs are from the worlds {', '.join(worlds)}; compare runs of one world")
+    parts = [tuple(seeds[seed] for seed in sorted(seeds)) for seeds in by_settings.values()]
+    places = sorted({part[0].settings.world for part in parts})
+    if len(places) > 1:
+        raise LabError(f"the runs are from the worlds {', '.join(places)}; compare runs of one world")
+    metrics = sorted({record.measures.main.name for part in parts for record in part})
+    if len(metrics) > 1:
+        raise LabError(f"the runs measure {' and '.join(metrics)}; compare runs with one metric")
     order = [*methods.names(), *(part[0].settings.method for part in parts)]
     parts.sort(key=lambda part: order.index(part[0].settings.method))
     names = _names([part[0].settings for part in parts])
@@ -128,34 +134,50 @@ def called(record: RunRecord) -> str:
     return f"run {record.run_id} ({record.settings.method}, seed {record.settings.seed})"
 
 
+def differences(all_settings: Sequence[Settings]) -> dict[str, list[Value | None]]:
+    """The settings in which runs differ, and what each of them has; None where a method has no such setting.
+
+    >>> differences([Settings(method="ftp", seed=1), Settings(method="ftp", seed=2)])
+    {'seed': [1, 2]}
+    """
+    values = [settings.as_dict() for settings in all_settings]
+    names = dict.fromkeys(name for one in values for name in one)
+    columns_of = {name: [one.get(name) for one in values] for name in names}
+    return {name: column for name, column in columns_of.items() if any(value != column[0] for value in column)}
+
+
 def rows(records: Iterable[RunRecord]) -> list[Row]:
     """The table's rows. If fine-tuning was run with several settings, a row is compared with the nearest of them.
 
-    >>> from ftp.lab.record import EvalEvent
-    >>> final = EvalEvent(1, {"id": 90.0, "sketch": 60.0}, final=True)
-    >>> rows([RunRecord("0" * 16, Settings(), "done", evals=(final,))])[0].ood_avg
-    Spread(mean=60.0, std=nan)
+    >>> from ftp.lab.figures.data import example
+    >>> rows([example("finetune")])[0].ood_avg
+    Spread(mean=80.0, std=nan)
     """
-    found = groups(records)
-    shifts = list(found[0].results[0]["ood"])
-    for group in found:
+    run_groups = groups(records)
+    shifts = list(run_groups[0].results[0]["ood"])
+    for group in run_groups:
         for record, result in zip(group.records, group.results, strict=True):
             if set(result["ood"]) != set(shifts):
                 have = f"{called(record)} has the shifts {', '.join(result['ood'])}"
                 raise LabError(f"{have} and others have {', '.join(shifts)}; compare runs with the same shifts")
-    made = [_row(group, shifts) for group in found]
-    return [_with_deltas(row, group, found, made) for row, group in zip(made, found, strict=True)]
+    bare_rows = [_row(group, shifts) for group in run_groups]
+    return [_with_deltas(row, group, run_groups, bare_rows) for row, group in zip(bare_rows, run_groups, strict=True)]
 
 
 def columns(table: Sequence[Row]) -> dict[str, list[Cell]]:
-    """The fields as text, by column; the best of a column is marked, ties too. Without corruptions no such column."""
-    out = {"Method": [Cell(row.name) for row in _filled(table)], "ID": _best([row.id for row in table])}
-    out |= {shift: _best([row.ood[shift] for row in table]) for shift in table[0].ood}
-    out["OOD Avg."] = _best([row.ood_avg for row in table])
-    out["ID Δ (%)"] = _best([Spread(row.id_delta) for row in table])
-    out["OOD Δ (%)"] = _best([Spread(row.ood_delta) for row in table])
+    """The fields as text, by column; the best of a column is marked, ties too. What no run has, has no column."""
+    metric = _filled(table)[0].metric
+    arrow = "" if metric.higher_is_better else " ↓"
+    out = {"Method": [Cell(row.name) for row in table], f"ID{arrow}": marked([row.id for row in table], metric)}
+    out |= {f"{shift}{arrow}": marked([row.ood[shift] for row in table], metric) for shift in table[0].ood}
+    shifted = any(math.isfinite(row.ood_avg.mean) for row in table)
+    if shifted:
+        out[f"OOD Avg.{arrow}"] = marked([row.ood_avg for row in table], metric)
+    out["ID Δ (%)"] = marked([Spread(row.id_delta) for row in table], DELTA)
+    if shifted:
+        out["OOD Δ (%)"] = marked([Spread(row.ood_delta) for row in table], DELTA)
     if any(math.isfinite(row.corruption_avg.mean) for row in table):
-        out["Corr. Avg."] = _best([row.corruption_avg for row in table])
+        out[f"Corr. Avg.{arrow}"] = marked([row.corruption_avg for row in table], metric)
     out["Time (s/it) ↓"] = [Cell(_number(row.seconds.mean, 3)) for row in table]
     return out | {"Seeds": [Cell(str(row.seeds)) for row in table]}
 
@@ -168,7 +190,11 @@ def to_markdown(table: Sequence[Row]) -> str:
     |:---|---:|---:|---:|---:|---:|---:|---:|
     | FTP | 97.20 | 87.10 | - | - | 94.40 | 0.069 | 1 |
     """
-    shown = columns(table)
+    return markdown_lines(columns(table))
+
+
+def markdown_lines(shown: Mapping[str, Sequence[Cell]]) -> str:
+    """Columns of cells as markdown; `ftp.lab.task_table` has other columns."""
     head = [name.replace("|", r"\|") for name in shown]
     body = [[_markdown(cell) for cell in line] for line in zip(*shown.values(), strict=True)]
     head_line, *lines = [f"| {' | '.join(line)} |" for line in (head, *body)]
@@ -180,15 +206,24 @@ def to_latex(table: Sequence[Row]) -> str:
     shown = columns(table)
     names = [_escape(name) if i > 1 else "" for i, name in enumerate(shown)]  # ID stands in the line above
     over, rules, column = [""], [], 2
-    for name, count in {"ID": 1, "OOD": len(table[0].ood), "Statistics": len(shown) - 2 - len(table[0].ood)}.items():
+    home = _escape(list(shown)[1])
+    for name, count in {home: 1, "OOD": len(table[0].ood), "Statistics": len(shown) - 2 - len(table[0].ood)}.items():
         if count:
             over.append(f"\\multicolumn{{{count}}}{{c}}{{{name}}}")
             rules.append(f"\\cmidrule(lr){{{column}-{column + count - 1}}}")
             column += count
+    heads = [_line(over), " ".join(rules), _line(names)]
+    return latex_lines(shown, [row.method for row in table], heads)
+
+
+def latex_lines(
+    shown: Mapping[str, Sequence[Cell]], methods_of_rows: Sequence[str], heads: Sequence[str] | None = None
+) -> str:
+    """Columns of cells as a LaTeX table, a line before FTP; `heads` in place of the names of the columns."""
     lines = ["% needs \\usepackage{booktabs}", f"\\begin{{tabular}}{{l{'r' * (len(shown) - 1)}}}", r"\toprule"]
-    lines += [_line(over), " ".join(rules), _line(names), r"\midrule"]
+    lines += [*(heads or [_line([_escape(name) for name in shown])]), r"\midrule"]
     for i, line in enumerate(zip(*shown.values(), strict=True)):
-        if table[i].method == "ftp" and i and table[i - 1].method != "ftp":
+        if methods_of_rows[i] == "ftp" and i and methods_of_rows[i - 1] != "ftp":
             lines.append(r"\midrule")
         lines.append(_line([_latex(cell) for cell in line]))
     return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", ""])
@@ -202,11 +237,7 @@ def to_csv(table: Sequence[Row]) -> str:
     ftp,FTP,1,97.2,,87.1,,94.4,,,,0.069
     <BLANKLINE>
     """
-    out, lines = io.StringIO(), [_flat(row) for row in _filled(table)]
-    writer = csv.DictWriter(out, list(lines[0]), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(lines)
-    return out.getvalue()
+    return formats.to_csv([_flat(row) for row in _filled(table)])
 
 
 def _filled(table: Sequence[Row]) -> Sequence[Row]:
@@ -218,21 +249,21 @@ def _filled(table: Sequence[Row]) -> Sequence[Row]:
 def _result(record: RunRecord) -> Mapping[str, Any]:
     if not record.final:
         return record.result or result_of(record)
-    found = result_of(record)
+    result = result_of(record)
     if not record.points and record.result:  # the seconds of a run that is shown without its points
-        found["seconds_per_step"] = record.result.get("seconds_per_step")
-    return found
+        result["seconds_per_step"] = record.result.get("seconds_per_step")
+    return result
 
 
 def _names(all_settings: Sequence[Settings]) -> list[str]:
     """A method's name; if it was run with several settings, with those that differ."""
     names = []
     for settings in all_settings:
-        mine = settings.as_dict()
+        values = settings.as_dict()
         others = [other.as_dict() for other in all_settings if other.method == settings.method]
-        apart = [k for k in mine if k != "seed" and any(other.get(k) != mine[k] for other in others)]
+        apart = [k for k in values if k != "seed" and any(other.get(k) != values[k] for other in others)]
         name = title(settings.method)
-        names.append(f"{name} ({', '.join(f'{k}={mine[k]}' for k in apart)})" if apart else name)
+        names.append(f"{name} ({', '.join(f'{k}={values[k]}' for k in apart)})" if apart else name)
     return names
 
 
@@ -240,21 +271,27 @@ def _row(group: Group, shifts: Sequence[str]) -> Row:
     names = ("id", "ood_avg", "corruption_avg", "seconds_per_step")
     accuracy, average, corrupted, seconds = (spread(r[name] for r in group.results) for name in names)
     ood = {shift: spread(r["ood"][shift] for r in group.results) for shift in shifts}
-    return Row(group.method, group.name, len(group.results), accuracy, ood, average, corrupted, seconds)
+    metric = group.records[0].measures.main
+    return Row(group.method, group.name, len(group.results), accuracy, ood, average, corrupted, seconds, metric=metric)
 
 
-def _with_deltas(row: Row, group: Group, found: Sequence[Group], made: Sequence[Row]) -> Row:
-    # another share of the labels is another task; otherwise the settings that agree most
-    mine = group.settings.common()
-    near = [i for i, g in enumerate(found) if g.method == "finetune" and g.settings.labels == group.settings.labels]
+def _with_deltas(row: Row, group: Group, peers: Sequence[Group], peer_rows: Sequence[Row]) -> Row:
+    # another share of the labels, or another option of the world, is another task; else the settings that agree most
+    settings, task = group.settings.common(), _task(group.settings)
+    near = [i for i, g in enumerate(peers) if g.method == "finetune" and _task(g.settings) == task]
     if not near:
         return row
-    plain = made[max(near, key=lambda i: sum(mine[k] == v for k, v in found[i].settings.common().items()))]
-    return replace(row, id_delta=_delta(row.id, plain.id), ood_delta=_delta(row.ood_avg, plain.ood_avg))
+    plain = peer_rows[max(near, key=lambda i: sum(settings[k] == v for k, v in peers[i].settings.common().items()))]
+    gain = row.metric.relative_gain
+    pairs = (row.id, plain.id), (row.ood_avg, plain.ood_avg)
+    home, shifted = (gain(score.mean, other.mean) if other.mean else math.nan for score, other in pairs)
+    return replace(row, id_delta=home, ood_delta=shifted)
 
 
-def _delta(mine: Spread, plain: Spread) -> float:
-    return 100 * (mine.mean / plain.mean - 1) if plain.mean else math.nan
+def _task(settings: Settings) -> tuple[Value, ...]:
+    """What has to be equal for two scores to be compared."""
+    options = worlds.world(settings.world).options if settings.world in worlds.names() else ()
+    return (settings.labels, *(settings.options.get(name, "") for name in options))
 
 
 def _number(value: float, digits: int = 2) -> str:
@@ -262,12 +299,17 @@ def _number(value: float, digits: int = 2) -> str:
     return f"{round(value, digits) + 0.0:.{digits}f}" if math.isfinite(value) else MISSING
 
 
-def _best(values: Sequence[Spread]) -> list[Cell]:
-    texts = [_number(value.mean) for value in values]
-    top = max((float(text) for text in texts if text != MISSING), default=math.nan)
+def marked(values: Sequence[Spread], metric: Metric) -> list[Cell]:
+    """A column of numbers, the best of them marked, ties too."""
+    texts = [_number(value.mean, metric.digits) for value in values]
+    top = metric.best(float(text) for text in texts if text != MISSING)
     several = len(set(texts) - {MISSING}) > 1  # of equals none is best
     return [
-        Cell(text, f"({v.std:.2f})" if math.isfinite(v.std) else "", several and text != MISSING and float(text) == top)
+        Cell(
+            text,
+            f"({v.std:.{metric.digits}f})" if math.isfinite(v.std) else "",
+            several and text != MISSING and float(text) == top,
+        )
         for text, v in zip(texts, values, strict=True)
     ]
 
@@ -291,7 +333,7 @@ def _line(fields: Sequence[str]) -> str:
 
 def _escape(text: str) -> str:
     special = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
-    special |= {c: f"\\{c}" for c in "&%$#_{}"} | {"Δ": r"$\Delta$", "↓": r"$\downarrow$"}
+    special |= {c: f"\\{c}" for c in "&%$#_{}"} | {"Δ": r"$\Delta$", "↓": r"$\downarrow$", "≈": r"$\approx$"}
     return "".join(special.get(c, c) for c in text)
 
 

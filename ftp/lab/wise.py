@@ -1,7 +1,7 @@
 """WiSE (Wortsman et al. 2022): walk in a straight line from the pre-trained network to the fine-tuned one.
 
 W(alpha) = (1 - alpha) W0 + alpha W, parameters and buffers alike; alpha 0 is the pre-trained body, 1 the run itself.
-The head has no pre-trained weights here, so the fine-tuned head stays on all along the line.
+What is new in a network (a fresh head) has no pre-trained weights, so it stays as fine-tuned all along the line.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -12,9 +12,10 @@ from torch import Tensor
 from ftp.anchors import matched
 from ftp.lab import evaluate, worlds
 from ftp.lab.figures import WiseCurve
-from ftp.lab.record import LabError, RunRecord, average
+from ftp.lab.record import LabError, RunRecord
 from ftp.lab.run import model_of
 from ftp.lab.store import Store
+from ftp.lab.summary import average
 
 ALPHAS = tuple(round(0.1 * i, 1) for i in range(11))
 
@@ -45,20 +46,24 @@ def wise(
     limit: int | None = 500,
     progress: Callable[[float], None] = lambda alpha: None,
 ) -> WiseCurve:
-    """ID and OOD accuracy along the line; `limit` images of each set."""
+    """ID and OOD along the line; `limit` images of each set."""
     model = model_of(record, store, device)
-    world = worlds.load(record.settings.world)
+    world = worlds.of(record.settings)
+    if not world.shifts:
+        raise LabError(
+            f"the world {world.name} has no shifts, so there is no OOD for WiSE to win; choose another world"
+        )
     end = {name: tensor.clone() for name, tensor in model.state_dict().items()}
     place = next(model.parameters()).device  # `device` may be "auto"
     start = {name: tensor.to(place) for name, tensor in world.model(record.settings.seed).state_dict().items()}
     start = {name: start[name] if name in start else torch.zeros_like(end[name]) for name in end}  # adapters fade in
-    start |= {name: end[name] for pattern in world.head for name in matched(pattern, end)}
+    start |= {name: end[name] for pattern in world.unanchored for name in matched(pattern, end)}
     rows = []
     for alpha in alphas:
         model.load_state_dict(interpolate(start, end, alpha))
-        names = ("id", *world.info.shifts)
-        scores = {name: evaluate.score(model, world.split(name), limit).accuracy for name in names}
-        rows.append((scores.pop("id"), scores))
+        names = (world.home, *world.shifts)
+        scores = {name: evaluate.score(model, world, name, limit).main for name in names}
+        rows.append((scores.pop(world.home), scores))
         progress(alpha)
     return WiseCurve(
         run_id=record.run_id,
@@ -67,4 +72,5 @@ def wise(
         id=tuple(home for home, _ in rows),
         ood_avg=tuple(average(ood) for _, ood in rows),
         seed=record.settings.seed,
+        metric=world.metrics[0],
     )

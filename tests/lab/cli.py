@@ -11,15 +11,28 @@ import pytest
 from lab.records import make
 
 from ftp.lab.__main__ import main
-from ftp.lab._form import to_form
 from ftp.lab.record import RunRecord, finite, result_of
 from ftp.lab.run import identify
 from ftp.lab.settings import resolve
 from ftp.lab.store import Store
+from ftp.lab.store.serialisation import to_form
 
 KEYS = {  # of the JSON of a run
-    *("run_id", "world", "method", "seed", "settings", "id", "val", "ood", "ood_avg", "corruptions", "corruption_avg"),
-    *("ece", "lipschitz", "seconds_per_step", "constraints", "provenance"),
+    *(
+        "run_id",
+        "world",
+        "method",
+        "seed",
+        "settings",
+        "metric",
+        "id",
+        "val",
+        "ood",
+        "ood_avg",
+        "corruptions",
+        "corruption_avg",
+    ),
+    *("scores", "lipschitz", "seconds_per_step", "constraints", "provenance"),
 }
 LAB = (sys.executable, "-m", "ftp.lab")
 

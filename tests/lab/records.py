@@ -15,6 +15,7 @@ import math
 import random
 from collections.abc import Iterable
 
+from ftp.lab import worlds
 from ftp.lab.record import (
     CORRUPTIONS,
     EvalEvent,
@@ -28,6 +29,7 @@ from ftp.lab.record import (
 )
 
 SHIFTS = ("optdigits", "typeset", "texture", "colour", "sketch")
+MEASURES = worlds.load("digits").measures
 # method: ID accuracy, mean of the shifts, corrupted at severity 5, spread over seeds, seconds per step
 NUMBERS = {
     "finetune": (97.8, 78.2, 74.0, 2.2, 0.060),
@@ -98,7 +100,7 @@ def _make(chosen: Settings, status: str, last: int, every: int) -> RunRecord:
     if status == "done":
         evals.append(_evaluation(method, steps, 1.0, shake, dice, final=True))
     record = RunRecord(
-        run_id(chosen, "synthetic"),
+        run_id(chosen, "synthetic", "code"),
         chosen,
         status,
         LAYERS,
@@ -109,6 +111,7 @@ def _make(chosen: Settings, status: str, last: int, every: int) -> RunRecord:
         started=1.7e9 + seed + 1,
         ended=1.7e9 + seed + 21 if status == "done" else None,
         heartbeat=1.7e9 + seed + 20,
+        measures=MEASURES,
     )
     return dataclasses.replace(record, result=finite(result_of(record))) if status == "done" else record
 
@@ -185,7 +188,7 @@ def _evaluation(
     }
     accuracy = {"val": min(99.9, id_ + dice.gauss(0, 0.3)), "id": min(99.9, id_), **ood}
     if not final:
-        return EvalEvent(step, accuracy, counts=dict.fromkeys(accuracy, n))
+        return EvalEvent(step, {"accuracy": accuracy}, counts=dict.fromkeys(accuracy, n))
     hard = dict(zip(CORRUPTIONS, (0.9, 1.1, 1.4, 0.4), strict=True))
     corruptions = {
         kind: tuple(
@@ -195,4 +198,5 @@ def _evaluation(
     }
     ece = {name: max(0.2, (100 - value) / 4 + dice.gauss(0, 0.2)) for name, value in accuracy.items()}
     bound = {"l_d": 1.8 if method in ("ftp", "tpgm") else 5.5, "l_0": 12.0}
-    return EvalEvent(step, accuracy, corruptions, ece, bound, dict.fromkeys(accuracy, n), True)
+    scores = {"accuracy": accuracy, "ece": ece}
+    return EvalEvent(step, scores, corruptions, bound, dict.fromkeys(accuracy, n), True, whole=True)

@@ -65,7 +65,7 @@ def fill(path: str, how: str) -> None:
     ballast = Path(path).with_name("ballast")
     with Store(path) as store:
         store.create(RUN, Settings())
-        store.append(RUN, EvalEvent(0, {"id": 50.0}))
+        store.append(RUN, EvalEvent(0, {"accuracy": {"id": 50.0}}))
         write_atomic(store.weights_path(RUN), b"old")
         if how == "limit":
             import resource

@@ -8,23 +8,31 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from processes import PATIENCE, started
 
 from ftp.lab.record import EvalEvent, LabError, RunRecord, Settings, StartEvent, StepEvent
 from ftp.lab.store import Store
+from ftp.lab.summary import Measures, Metric
 
 WRITER = Path(__file__).with_name("store_writer.py")
 RUN, OTHER, ABSENT = "0" * 16, "1" * 16, "f" * 16
 LAYERS = ("stem.weight", "stage1.conv1.weight")
-START = StartEvent(LAYERS, {"device": "cpu", "torch": "2.15"})
-SMALL = EvalEvent(2, {"val": 80.0, "id": 81.0, "sketch": 60.0}, counts={"val": 500, "id": 1000, "sketch": 300})
+MEASURES = Measures(
+    (Metric("accuracy"), Metric("ece", higher_is_better=False)),
+    {"val": "val", "id": "home", "sketch": "shift", "typeset": "shift"},
+)
+START = StartEvent(LAYERS, {"device": "cpu", "torch": "2.15"}, measures=MEASURES)
+SMALL = EvalEvent(
+    2, {"accuracy": {"val": 80.0, "id": 81.0, "sketch": 60.0}}, counts={"val": 500, "id": 1000, "sketch": 300}
+)
 FINAL = EvalEvent(
     4,
-    {"val": 90.0, "id": 91.5, "sketch": 70.0, "typeset": 80.0},
+    {"accuracy": {"val": 90.0, "id": 91.5, "sketch": 70.0, "typeset": 80.0}, "ece": {"id": 3.5}},
     {"fog": (90.0, 80.0, 70.0, 60.0, 50.0)},
-    {"id": 3.5},
     {"l_d": [1.0, None], "worst": "stem.weight"},
     {"id": 1000, "sketch": 300},
     final=True,
+    whole=True,
 )
 
 
@@ -50,13 +58,19 @@ def told(call: Any, *arguments: Any, **named: Any) -> str:
     return str(caught.value)
 
 
-def writer(*arguments: object, before: tuple[str, ...] = ()) -> subprocess.Popen[str]:
-    command = [*before, sys.executable, str(WRITER), *map(str, arguments)]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+def writer(*arguments: object, before: tuple[str, ...] = ()) -> list[str]:
+    """The command of a process that writes into a store."""
+    return [*before, sys.executable, str(WRITER), *map(str, arguments)]
+
+
+def outputs(*commands: list[str]) -> list[str]:
+    """What these processes, all started at once, say in the end."""
+    with started(*commands, stderr=subprocess.PIPE) as processes:
+        return [output(process) for process in processes]
 
 
 def output(process: subprocess.Popen[str]) -> str:
-    out, err = process.communicate(timeout=300)
+    out, err = process.communicate(timeout=PATIENCE)
     assert process.returncode == 0, err
     return out.strip()
 

@@ -11,9 +11,9 @@ import torch
 from lab.cli import LAB, Call, run_of
 
 from ftp.lab import commands, methods, recipes, worlds
+from ftp.lab.catalogue import corruptions
 from ftp.lab.commands import doctor
 from ftp.lab.commands._timing import Cost
-from ftp.lab.commands.list import corruptions
 from ftp.lab.corruptions import KINDS
 from ftp.lab.figures import FIGURES
 
@@ -79,7 +79,7 @@ SENTENCES = [
     (
         "runs burn zzzz",
         "runs is followed by 'burn zzzz'; it must be runs rename RUN NAME, or runs delete RUN, or runs undelete RUN, "
-        "or runs purge RUN, or nothing",
+        "or runs purge RUN, or runs resume RUN, or nothing",
     ),
     ("export zzzz --figure id_odd x.html", "figure is 'id_odd'; did you mean id_ood?"),
     (
@@ -262,7 +262,7 @@ def test_doctor(lab: Call, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert (said.code, lines[-1]) == (0, "All is well."), said
     assert f"store     {path}: not there yet; the first run makes it" in lines
     assert "a run     about 35 s: ftp-lab run digits --method ftp" in lines
-    minutes = round(len(methods.names()) * 5 * 35 / 2 / 60)
+    minutes = round(len(methods.fitting(worlds.load("digits"))) * 5 * 35 / 2 / 60)
     assert f"a table   about {minutes} min: ftp-lab table digits --seeds 5" in lines
     assert not path.exists()
     path.write_text("no database, and long enough to be taken for one" * 100)

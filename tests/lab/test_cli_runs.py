@@ -104,7 +104,7 @@ def points(path: Path, run: str) -> int:
 def test_ctrl_c_and_the_same_command_again(path: Path, tmp_path: Path) -> None:
     words = ["run", "digits", "--method", "ftp", "--set", "steps=240", "--set", "batch=8"]
     run = run_of("ftp", steps=240, batch=8)
-    said = act(words, lambda: points(path, run) >= 20, ctrl_c)
+    said = act(words, lambda: points(path, run) >= 2, ctrl_c)
     assert said.code == 130
     assert said.out == ""
     told = said.err.splitlines()[-1]
@@ -153,20 +153,25 @@ def test_a_sweep_whose_loss_is_no_number(lab: Call) -> None:
 
 @pytest.mark.parametrize("action", [ctrl_c, kill_a_worker])
 def test_a_table_that_is_stopped_goes_on_at_once(action: Callable[[int], None], path: Path) -> None:
-    words = ["table", "digits", "--methods", "finetune,ftp", "--seeds", "1", "--set", "steps=200", "--set", "batch=8"]
-    runs = [run_of(method, steps=200, batch=8) for method in ("finetune", "ftp")]
-    said = act([*words, "--jobs", "2"], lambda: all(points(path, run) >= 10 for run in runs), action)
+    long = {"steps": 2000, "batch": 2}  # so that no run ends before the other one begins
+    words = ["table", "digits", "--methods", "finetune,ftp", "--seeds", "1", "--set", "steps=2000", "--set", "batch=2"]
+    runs = [run_of(method, **long) for method in ("finetune", "ftp")]
+    said = act([*words, "--jobs", "2"], lambda: all(points(path, run) for run in runs), action)
     assert (said.code, said.out) == (130 if action is ctrl_c else 1, ""), said.err
     last = said.err.splitlines()[-1]
+    stopped = "stopped with 0 of 2 runs done; what is done is kept, and the same command goes on: ftp-"
     if action is ctrl_c:
-        assert last.startswith(
-            "stopped with 0 of 2 runs done; what is done is kept, and the same command goes on: ftp-"
-        )
+        assert last.startswith(stopped)
     else:
         assert last.startswith(f"  ftp, seed 0 (run {runs[1]}): its process was killed, maybe for lack of memory; the ")
-    again = apart(*words)
-    assert again.code == 0, again.err
-    assert len(again.out.splitlines()) == 4
+    before = [points(path, run) for run in runs]
+    assert min(before) > 0
+    again = act([*words, "--jobs", "1"], lambda: points(path, runs[0]) > before[0], ctrl_c)
+    assert again.code == 130, again.err
+    assert again.err.splitlines()[-1].startswith(stopped)
+    with Store(path) as store:
+        steps = [point.step for point in store.load(runs[0]).points]
+    assert steps == sorted(set(steps))  # it went on, and did not begin again
 
 
 def test_doctor_for_real(lab: Call) -> None:

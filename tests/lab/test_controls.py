@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from ftp.lab.controls import control_settings, fixed_leash, layer_names, shuffled, train_controls, untrained
-from ftp.lab.figures._data import kind_of
+from ftp.lab.figures.data import kind_of
 from ftp.lab.record import LabError
 from ftp.lab.recordings import controls as recorded_controls
 from ftp.lab.recordings import recorded
@@ -94,7 +94,7 @@ def test_a_control_is_trained_once_and_then_read(tmp_path: Path) -> None:
     assert [file.stat().st_mtime_ns for file in sorted(tmp_path.iterdir())] == kept
     [other] = train_controls(["shuffled"], tmp_path, [0], {**SHORT, "steps": 3})  # other settings: trained anew
     assert len(list(tmp_path.iterdir())) == len(files) + 1
-    assert other["accuracy"] != made[-1]["accuracy"]
+    assert other["scores"] != made[-1]["scores"]
 
 
 def test_settings_of_the_controls() -> None:
@@ -106,8 +106,8 @@ def test_settings_of_the_controls() -> None:
 
 
 def test_own_controls_take_the_place_of_the_recorded_ones(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(recorded_controls, "_own", {})
-    [first, *_] = recorded_controls.rows(recorded_controls.HOME)
+    monkeypatch.setattr(recorded_controls, "_trained", {})
+    [first, *_] = recorded_controls.rows(recorded_controls.path_of())
     others = {name: recorded_control(name) for name in CONTROLS if name != first["control"]}
     use_controls([first])
     assert [run.seed for run in recorded_control(first["control"])] == [first["seed"]]

@@ -163,12 +163,15 @@ def test_a_new_kind_is_one_decorated_function() -> None:
     assert str(caught.value) == "'dim' has 4 and 5 severities; give five for imagenet and cifar"
 
 
-def test_every_function_has_a_doctest() -> None:
-    for info in pkgutil.iter_modules(package.__path__):
-        module = importlib.import_module(f"{package.__name__}.{info.name}")
-        for name, thing in vars(module).items():
-            if getattr(thing, "__module__", "") == module.__name__ and inspect.isroutine(thing):
-                assert ">>>" in (thing.__doc__ or ""), f"{info.name}.{name}"
+def test_every_public_function_has_a_doctest() -> None:
+    public = [
+        f"{package.__name__}.{info.name}" for info in pkgutil.iter_modules(package.__path__) if info.name[0] != "_"
+    ]
+    for path in (package.__name__, *public):
+        for name, thing in vars(importlib.import_module(path)).items():
+            mine = getattr(thing, "__module__", "") == path and not name.startswith("_")
+            if mine and inspect.isroutine(thing):
+                assert ">>>" in (thing.__doc__ or ""), f"{path}.{name}"
 
 
 def test_the_lab_imports_without_torch_and_corruptions_bring_in_nothing_else() -> None:

@@ -9,6 +9,7 @@ from lab.runs import trained
 from torch import nn
 
 from ftp.lab import evaluate, worlds
+from ftp.lab.worlds._classification import BINS
 
 
 class Fixed(nn.Module):
@@ -48,20 +49,21 @@ def slow_ece(probabilities: np.ndarray, labels: np.ndarray, bins: int) -> float:
 
 def test_accuracy_and_calibration_against_loops() -> None:
     logits, labels = 3 * torch.randn(613, 10), torch.randint(10, (613,))
-    found = evaluate.score(Fixed(logits), Answers(labels))
+    world = worlds.load("digits")
+    found = evaluate.score(Fixed(logits), world, Answers(labels))
     p = logits.softmax(1).numpy()
-    assert found.accuracy == pytest.approx(100 * np.mean(p.argmax(1) == labels.numpy()))
-    assert found.ece == pytest.approx(100 * slow_ece(p, labels.numpy(), evaluate.BINS), abs=1e-4)
+    assert found.values["accuracy"] == found.main == pytest.approx(100 * np.mean(p.argmax(1) == labels.numpy()))
+    assert found.values["ece"] == pytest.approx(100 * slow_ece(p, labels.numpy(), BINS), abs=1e-4)
     assert found.images == 613
-    assert evaluate.score(Fixed(logits), Answers(labels), limit=100).images == 100
+    assert evaluate.score(Fixed(logits), world, Answers(labels), limit=100).images == 100
 
 
 def test_every_run_sees_the_same_damage() -> None:
     world = worlds.load("digits")
     evaluate._damaged.cache_clear()
-    first = evaluate._damaged("digits", "gaussian_noise", 3)
+    first = evaluate._damaged(world, "gaussian_noise", 3)
     evaluate._damaged.cache_clear()
-    second = evaluate._damaged("digits", "gaussian_noise", 3)
+    second = evaluate._damaged(world, "gaussian_noise", 3)
     assert first is not None
     assert second is not None
     assert all(torch.equal(a, b) for (a, _), (b, _) in zip(first, second, strict=True))
@@ -72,8 +74,9 @@ def test_every_run_sees_the_same_damage() -> None:
 
 
 def test_large_images_are_not_kept() -> None:
-    split = evaluate.Corrupted(worlds.load("digits"), "fog", 2, 300)
-    kept = evaluate._damaged("digits", "fog", 2)
+    world = worlds.load("digits")
+    split = evaluate.Corrupted(world, "fog", 2, 300)
+    kept = evaluate._damaged(world, "fog", 2)
     assert kept is not None
     fresh = split.batch(torch.arange(250))[0]
     assert torch.equal(kept[0][0].float() / 255, fresh.mul(255).round() / 255)

@@ -125,7 +125,7 @@ def test_the_number_of_a_hint_may_be_a_word(capsys: pytest.CaptureFixture[str]) 
 @each
 def test_an_exercise_is_well_formed(exercise: Exercise) -> None:
     assert exercise.name == sys.modules[f"ftp.lab.exercises.{exercise.name}"].__name__.rsplit(".", 1)[1]
-    assert re.fullmatch(r"\d\d", exercise.lesson)
+    assert re.fullmatch(r"\d\d[a-z]?", exercise.lesson)
     assert exercise.answer.startswith("my_")
     assert exercise.takes in ("function", "value")
     assert len(exercise.mistakes) >= 4
@@ -190,6 +190,54 @@ def test_a_fact_that_explains_one_question_only_is_not_in_doubt() -> None:
 )
 def test_a_wrong_answer_is_told_what_is_wanted(name: str, answer: Any, sentence: str) -> None:
     assert sentence in check(name, answer).message
+
+
+SLOPPY_ADAM = """
+def my_adam_update(gamma, grad, m, v, t):
+    m, v = 0.9 * m + 0.1 * grad, 0.999 * v + 0.001 * grad**2
+    return gamma - {mu} * m / (1 - 0.9**t) / ((v / (1 - 0.999**t)) ** 0.5 + {eps}), m, v
+"""
+
+
+@pytest.mark.parametrize("numbers", [{"mu": 0.01003, "eps": 1e-8}, {"mu": 0.01, "eps": 2e-6}], ids=str)
+def test_two_lists_that_differ_are_shown_with_the_digits_in_which_they_do(numbers: dict[str, float]) -> None:
+    message = check("adam_update", define(SLOPPY_ADAM.format(**numbers), "my_adam_update")).message
+    lists = re.search(r"expected (\[.*\]), yours gave (\[.*\])$", message)
+    assert lists
+    assert lists[1] != lists[2]
+
+
+@pytest.mark.parametrize(
+    ("name", "code", "sentence"),
+    [
+        ("layer_state", "def my_state(g, d, b): return 0 if g < 0.05 else 1 if b >= 10 else 2", "not a percentage"),
+        ("resume", "def my_resume(layers, saved):\n for n in layers: layers[n].gamma = saved[n].gamma", "only γ is"),
+        (
+            "resume",
+            "import copy\ndef my_resume(layers, saved):\n for n in layers:\n"
+            "  for k in ('gamma', 'm', 'v', 't'): setattr(layers[n], k, copy.deepcopy(getattr(saved[n], k)))",
+            "neither the anchor nor the deviation",
+        ),
+        (
+            "step",
+            load("step").solution.replace("return ftp", "layer.anchor = ftp") + "    return layer.anchor",
+            "you moved layer.anchor with the weights",
+        ),
+        (
+            "frontier",
+            "my_frontier = lambda points: [not any((q >= p).all() for q in points) for p in points]",
+            "every method beats itself",
+        ),
+        (
+            "contrast",
+            "my_contrast = lambda x, factor: (x - x.mean(3).mean(2)) * factor + x.mean(3).mean(2)",
+            "write keepdim=True",
+        ),
+    ],
+)
+def test_what_learners_wrote_gets_the_sentence_that_was_missing(name: str, code: str, sentence: str) -> None:
+    """Written otherwise than the known mistakes, as a learner would."""
+    assert sentence in check(name, define(code, load(name).answer)).message.splitlines()[0]
 
 
 @pytest.mark.parametrize("part", ["scheduler", "draw"])

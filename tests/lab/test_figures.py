@@ -21,15 +21,17 @@ from lab.records import LAYERS, METHODS, SHIFTS, make, many
 
 import ftp.lab.figures as package
 from ftp.lab.figures import FIGURES, METHOD_STYLE, Figure, WiseCurve, draw, figure, find
-from ftp.lab.figures._data import BIAS, GAIN, WEIGHT, kind_of, rank_correlation, thin
 from ftp.lab.figures._labels import around, column
-from ftp.lab.figures._template import DARK, LIGHT, depth_colors, style
+from ftp.lab.figures.data import BIAS, GAIN, WEIGHT, example_in_tasks, kind_of, rank_correlation
 from ftp.lab.figures.severity_curves import kinds
+from ftp.lab.figures.template import depth_colors, style
+from ftp.lab.formats import thin
+from ftp.lab.palette import DARK, LIGHT
 from ftp.lab.record import CORRUPTIONS, LabError, RunRecord
 
 WANTED = {
     *("constraint_growth", "constraint_heat", "constraint_final", "distance", "id_ood"),
-    *("paper_table", "severity_curves", "training", "wise_curve"),
+    *("curves", "paper_table", "severity_curves", "training", "wise_curve"),
 }
 FEW = ("finetune", "l2_sp", "tpgm", "ftp")
 
@@ -42,7 +44,9 @@ def wise(method: str = "ftp", seed: int = 0) -> WiseCurve:
 
 
 def data_for(name: str) -> Any:
-    return {"one": make(), "many": many(FEW), "wise": [wise("finetune"), wise("ftp")]}[FIGURES[name].needs]
+    in_tasks = [example_in_tasks(method, seed) for method in ("finetune", "ftp") for seed in (0, 1)]
+    data = {"one": make(), "many": many(FEW), "wise": [wise("finetune"), wise("ftp")]}
+    return (data | {"task run": in_tasks[-1], "task runs": in_tasks})[FIGURES[name].needs]
 
 
 def numbers(part: Any) -> Iterator[float]:
@@ -90,7 +94,8 @@ def broken(run: RunRecord, after: int) -> RunRecord:
 
 
 def test_the_registry_found_every_module() -> None:
-    files = {m.name for m in pkgutil.iter_modules(package.__path__) if not m.name.startswith("_")}
+    shared = {"data", "template"}  # what figures share
+    files = {m.name for m in pkgutil.iter_modules(package.__path__) if not m.name.startswith("_")} - shared
     assert set(FIGURES) == files
     assert files >= WANTED
     assert all(importlib.import_module(f"ftp.lab.figures.{name}").__doc__ for name in files)
@@ -144,13 +149,18 @@ def test_names_from_a_file_are_shown_letter_by_letter(name: str) -> None:
     link = '<a href="https://example.org">x</a>'
     run = make()
     evals = tuple(
-        dataclasses.replace(e, accuracy={**e.accuracy, link: 50.0}, corruptions={link: (50.0,) * 5}) for e in run.evals
+        dataclasses.replace(e, scores={"accuracy": {**e.main, link: 50.0}}, corruptions={link: (50.0,) * 5})
+        for e in run.evals
     )
     settings = dataclasses.replace(run.settings, method=link)
-    run = dataclasses.replace(run, settings=settings, evals=evals, layers=(link, *LAYERS[1:]))
+    measures = dataclasses.replace(run.measures, roles={**run.measures.roles, link: "shift"})
+    run = dataclasses.replace(run, settings=settings, evals=evals, layers=(link, *LAYERS[1:]), measures=measures)
     drawn = draw(name, dataclasses.replace(wise(), method=link) if FIGURES[name].needs == "wise" else run)
     assert any("&lt;a " in text for text in texts(drawn.to_dict()))
     assert not any("<a " in text for text in texts(drawn.to_dict()))
+
+
+ALONE = "there is one method, and nothing to compare it with; choose runs of two methods"
 
 
 @pytest.mark.parametrize("name", sorted(WANTED))
@@ -166,17 +176,28 @@ def test_one_run_or_a_list_of_one(name: str) -> None:
 
 @pytest.mark.parametrize("name", [name for name, f in FIGURES.items() if f.needs == "many"])
 def test_a_single_run_and_unfinished_ones(name: str) -> None:
+    if name == "differences":
+        assert told(draw, name, make()) == ALONE
+        return
     assert draw(name, make()) == draw(name, [make()])
     running = make("ftp", 1, status="running", upto=40)
+    if name == "curves":  # it follows runs while they train
+        assert {trace.name for trace in draw(name, [make(), running]).data} == {"FTP, seed 0", "FTP, seed 1"}
+        return
     sentence = f"run {running.run_id} (ftp, seed 1) is running; leave it out, or run it to its end first"
     assert told(draw, name, [make(), running]) == sentence
 
 
-@pytest.mark.parametrize("name", [name for name, f in FIGURES.items() if f.needs != "wise" and name != "paper_table"])
+@pytest.mark.parametrize(
+    "name", [name for name, f in FIGURES.items() if f.needs in ("one", "many") and name != "paper_table"]
+)
 def test_a_run_without_steps(name: str) -> None:
     bare = dataclasses.replace(make(), points=())
-    if name in ("id_ood", "severity_curves"):
+    if name in ("curves", "id_ood", "severity_curves"):
         assert draw(name, [bare]).data
+        return
+    if name == "differences":
+        assert told(draw, name, [bare]) == ALONE
         return
     sentence = f"run {bare.run_id} (ftp, seed 0) has no training steps yet; draw it when its first ones are there"
     assert told(draw, name, [bare]) == sentence
@@ -413,8 +434,8 @@ def test_training() -> None:
     assert names(drawn) == wanted
     assert drawn.data[0].y == tuple(point.loss for point in run.points)
     assert drawn.data[2].x == tuple(range(25, 301, 25))
-    assert drawn.data[3].y[0] == pytest.approx(sum(run.evals[0].accuracy[shift] for shift in SHIFTS) / 5)
-    assert drawn.data[-2].y == (run.evals[-1].accuracy["id"],)
+    assert drawn.data[3].y[0] == pytest.approx(sum(run.evals[0].main[shift] for shift in SHIFTS) / 5)
+    assert drawn.data[-2].y == (run.evals[-1].main["id"],)
     assert max(drawn.data[1].y) < max(drawn.data[0].y)
     early = draw("training", make(status="running", upto=10))
     assert names(early) == ["loss", "loss, smoothed"]
@@ -466,5 +487,21 @@ def test_labels_around_points_do_not_touch() -> None:
 
 
 def test_no_torch_is_loaded() -> None:
-    code = "import sys, ftp.lab.figures as f; f.draw('id_ood', f._data.example()); print('torch' in sys.modules)"
+    code = "import sys, ftp.lab.figures as f; f.draw('id_ood', f.data.example()); print('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "False\n"
+
+
+def test_curves_overlay_runs_and_say_what_tells_them_apart() -> None:
+    runs = [make("finetune"), make("ftp"), make("ftp", k=0.5), make("ftp", status="running", upto=40, k=0.0)]
+    drawn = draw("curves", runs)
+    names = ["Vanilla FT", "FTP, k 1.0", "FTP, k 0.5", "FTP, k 0.0"]
+    assert [trace.name for trace in drawn.data] == names * 3
+    assert len({(trace.line.color, trace.line.dash) for trace in drawn.data}) == 4
+    assert {trace.line.color for trace in drawn.data} == {METHOD_STYLE["finetune"].light, METHOD_STYLE["ftp"].light}
+    assert drawn.data[1].y[-1] == pytest.approx(runs[1].summary().shift_mean)
+    assert [drawn.layout.yaxis.title.text, drawn.layout.yaxis3.title.text] == ["OOD (%)", "loss"]
+    assert [a.text for a in drawn.layout.annotations] == names
+    bare = dataclasses.replace(make(), points=(), evals=())
+    assert (
+        told(draw, "curves", [bare]) == f"run {bare.run_id} (ftp, seed 0) has no steps yet; choose a run that has begun"
+    )

@@ -13,13 +13,13 @@ from lab.runs import short, start, trained
 from torch.nn import functional as F
 
 from ftp import SGDP, project_mars
-from ftp.lab import methods, registry
+from ftp.lab import methods, registry, worlds
 from ftp.lab.methods import Method, Option
 from ftp.lab.record import LabError
 from ftp.lab.settings import parse, resolve
 from ftp.lab.train import FineTuning
 
-NAMES = methods.names()
+NAMES = methods.fitting(worlds.load("digits"))
 # which of the pre-trained parameters may move
 MOVES = {
     "linear_probe": lambda name: False,
@@ -64,7 +64,7 @@ def test_contract(name: str) -> None:
     losses = [event.loss for event in run if hasattr(event, "loss")]
     assert len(losses) == 6
     after = dict(run.model.named_parameters())
-    for n in run.task.head:
+    for n in run.task.unanchored:
         assert not torch.equal(after[n], before[n])
     may_move = MOVES.get(name, lambda n: n in trains)
     moved = {n for n, anchor in run.task.anchors.items() if not torch.equal(after[n], anchor)}
@@ -110,7 +110,7 @@ def test_llrd_scales_the_rate_by_depth() -> None:
     run.advance()
     rates = [group["lr"] for group in run.method.optimizer.param_groups]
     assert rates == pytest.approx([0.1 * 0.5**i for i in range(7, -1, -1)])  # stem, six blocks, head
-    head = {id(p) for n, p in run.model.named_parameters() if n in run.task.head}
+    head = {id(p) for n, p in run.model.named_parameters() if n in run.task.unanchored}
     assert {id(p) for p in run.method.optimizer.param_groups[-1]["params"]} == head
 
 
@@ -125,7 +125,7 @@ def test_l2_sp_adds_the_gradient_of_its_penalty() -> None:
     plain = {n: p.grad.clone() for n, p in run.model.named_parameters()}
     run.method.after_backward(0)
     for n, p in run.model.named_parameters():
-        if n in run.task.head:
+        if n in run.task.unanchored:
             assert torch.equal(p.grad, plain[n])
             continue
         w = p.detach().clone().requires_grad_()
@@ -151,9 +151,8 @@ def test_mars_sp_is_fine_tuning_and_then_the_projection() -> None:
 def test_ftp_is_sgdp_in_an_ordinary_loop() -> None:
     run = trained("ftp", lr=0.1, gamma_lr=0.01, k=1)
     fresh = start("ftp", lr=0.1)
-    optimizer = SGDP(
-        fresh.model.named_parameters(), lr=0.1, momentum=0.9, weight_decay=5e-4, nesterov=True, exclude_set={"head.*"}
-    )
+    options = {"lr": 0.1, "momentum": 0.9, "weight_decay": 5e-4, "nesterov": True, "foreach": False}
+    optimizer = SGDP(fresh.model.named_parameters(), exclude_set={"head.*"}, **options)
     fresh.model.train()
     for step in range(6):
         images, labels = fresh._load(fresh.train, fresh._pick(fresh.indices, step, salt=0), step)

@@ -1,34 +1,48 @@
 """Runs that survive: kill the process at any moment, go on, and end with the same bits."""
 
+import contextlib
+import itertools
 import json
 import os
+import random
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import torch
 from lab.runs import equal, short
+from processes import PATIENCE, started
+from servers import until
 
+from ftp.lab.jobs import JOBS
 from ftp.lab.models import read_weights
-from ftp.lab.record import LabError, StepEvent, result_of
+from ftp.lab.record import LabError, result_of
 from ftp.lab.run import execute, identify, model_of
 from ftp.lab.store import Store
 
+# it makes the run once for each line that it reads, in a process forked off for it: torch and the pictures, damaged and
+# whole, are loaded but once
 WRITER = """
-import sys, torch
+import os, sys, torch
 torch.set_num_threads(1)
+from ftp.lab import evaluate, worlds
 from ftp.lab.record import StepEvent
 from ftp.lab.run import execute
 from ftp.lab.settings import resolve
 from ftp.lab.store import Store
 settings = resolve("digits", "ftp", {"steps": 30, "batch": 8})
-print("ready", flush=True)
 say = lambda e: print(e.step, flush=True) if isinstance(e, StepEvent) else None
-execute(settings, Store(sys.argv[1]), device="cpu", kinds=["fog"], on_event=say)
-print("end", flush=True)
+evaluate.final(*[worlds.of(settings).model(0)] * 2, worlds.of(settings), 0, ["fog"])
+for path in iter(sys.stdin.readline, ""):
+    child = os.fork()
+    if not child:
+        execute(settings, Store(path.strip()), device="cpu", kinds=["fog"], on_event=say)
+        os._exit(0)
+    print("child", child, flush=True)
+    print("code", os.waitpid(child, 0)[1], flush=True)
 """
 
 
@@ -40,8 +54,8 @@ def test_a_run_is_kept_and_not_made_twice(tmp_path: Path) -> None:
     assert [p.step for p in record.points] == [1, 2, 3, 4, 5, 6]
     assert record.result == result_of(record)
     assert set(record.result) == {
-        *("run_id", "world", "method", "seed", "settings", "id", "val", "ood", "ood_avg", "corruptions"),
-        *("corruption_avg", "ece", "lipschitz", "seconds_per_step", "constraints", "provenance"),
+        *("run_id", "world", "method", "seed", "settings", "metric", "id", "val", "ood", "ood_avg"),
+        *("corruptions", "corruption_avg", "scores", "lipschitz", "seconds_per_step", "constraints", "provenance"),
     }
     assert record.provenance["images"]["train"] == 3000
     assert record.provenance["weights_sha256"]
@@ -102,40 +116,40 @@ def test_two_processes_do_not_make_one_run(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_25_kills_lose_nothing_and_the_bits_are_the_same(tmp_path: Path) -> None:
     """SIGKILL at 25 random moments; every step that was acknowledged is in the store, and the end is exact."""
-    g = torch.Generator().manual_seed(0)
-    path = tmp_path / "runs.db"
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    whole = subprocess.run(
-        [sys.executable, "-c", WRITER, str(tmp_path / "whole.db")], env=environment, capture_output=True, text=True
-    )
-    assert whole.stdout.split()[-1] == "end", whole.stderr
-    run = ""
-    kills, ended = 0, False
-    while kills < 25:
-        process = subprocess.Popen(
-            [sys.executable, "-c", WRITER, str(path)], env=environment, stdout=subprocess.PIPE, text=True
-        )
+    chance = random.Random(0)
+    path, whole = tmp_path / "runs.db", tmp_path / "whole.db"
+    with started([sys.executable, "-c", WRITER], stdin=subprocess.PIPE) as (process,):
         assert process.stdout is not None
-        assert process.stdout.readline().strip() == "ready"
-        wait = 3.0 * float(torch.rand((), generator=g)) ** 2
-        time.sleep(wait)
-        process.send_signal(signal.SIGKILL)
-        acknowledged = [int(line) for line in process.communicate()[0].split() if line.isdigit()]
-        kills += 1
-        with Store(path) as store:
-            rows = store.runs()
-            if not rows:
-                continue
-            run = rows[0].run_id
-            steps = {p.step for p in store.load(run).points}
-            assert set(acknowledged) <= steps
-            ended = store.status(run) == "done"
-            # the next process need not wait until the heartbeat is old
-            if not ended:
-                store.sweep_stale(0.0)
-    last = subprocess.run([sys.executable, "-c", WRITER, str(path)], env=environment, capture_output=True, text=True)
-    assert last.stdout.split()[-1] == "end", last.stderr
-    with Store(path) as store, Store(tmp_path / "whole.db") as other:
+        lines = iter(process.stdout.readline, "")
+
+        def steps_and_code(store: Path, kill_after: int | None = None) -> tuple[set[int], int]:
+            """The steps that a process acknowledged, killed soon after so many of them, and how it ended."""
+            send(process, str(store))
+            child = int(next(lines).removeprefix("child "))
+            acknowledged: set[int] = set()
+            for line in itertools.chain([""] if kill_after == 0 else [], lines):
+                if line.startswith("code"):
+                    return acknowledged, int(line.split()[1])
+                acknowledged |= {int(word) for word in line.split()}
+                if len(acknowledged) == kill_after:
+                    time.sleep(chance.uniform(0, 0.05 if acknowledged else 0.6))
+                    os.kill(child, signal.SIGKILL)  # nobody has waited for it yet, so the id is still its own
+                    kill_after = None
+            raise AssertionError("the writer is gone")
+
+        assert steps_and_code(whole) == (set(range(1, 31)), 0)
+        for kill in range(25):
+            # at any moment of its start, between two of its checkpoints (every five steps), and at last in its end
+            acknowledged, code = steps_and_code(path, chance.choice((0, 1, 2, 4, 6) if kill < 20 else (6, 11)))
+            assert code in (0, signal.SIGKILL)
+            with Store(path) as store:
+                for run in store.runs():
+                    assert acknowledged <= {p.step for p in store.load(run.run_id).points}
+                store.sweep_stale(0.0)  # the next process need not wait until the heartbeat is old
+        assert steps_and_code(path)[1] == 0
+    with Store(path) as store, Store(whole) as other:
+        (row,) = store.runs()
+        run = row.run_id
         record, wanted = store.load(run), other.load(run)
         assert [(p.step, p.loss, p.gamma, p.distance) for p in record.points] == [
             (p.step, p.loss, p.gamma, p.distance) for p in wanted.points
@@ -143,74 +157,72 @@ def test_25_kills_lose_nothing_and_the_bits_are_the_same(tmp_path: Path) -> None
         assert store.weights_path(run).read_bytes() == other.weights_path(run).read_bytes()
 
 
+@contextlib.contextmanager
+def worker(path: Path) -> Iterator[subprocess.Popen[str]]:
+    """A worker that has said it is ready."""
+    command = [sys.executable, "-m", "ftp.lab.worker", "--store", str(path), "--device", "cpu"]
+    with started(command, stdin=subprocess.PIPE) as (process,):
+        assert answer(process) == {"status": "ready"}
+        yield process
+
+
+def answer(process: subprocess.Popen[str]) -> dict[str, str]:
+    assert process.stdout is not None
+    line = process.stdout.readline()
+    assert line, f"the worker left without a word, with code {process.wait()}"
+    words: dict[str, str] = json.loads(line)
+    return words
+
+
+def send(process: subprocess.Popen[str], line: str) -> None:
+    assert process.stdin is not None
+    process.stdin.write(line + "\n")
+    process.stdin.flush()
+
+
 @pytest.mark.slow
 def test_the_worker_runs_stops_and_dies_with_its_parent(tmp_path: Path) -> None:
     path = tmp_path / "runs.db"
-
-    def begin() -> subprocess.Popen[str]:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "ftp.lab.worker", "--store", str(path), "--device", "cpu"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        assert process.stdout is not None
-        assert json.loads(process.stdout.readline()) == {"status": "ready"}
-        return process
-
-    def send(process: subprocess.Popen[str], line: str) -> None:
-        assert process.stdin is not None
-        process.stdin.write(line + "\n")
-        process.stdin.flush()
-
-    settings = short("ftp", steps=2000)
+    settings = short("ftp", steps=20_000, batch=2)  # minutes: it cannot end before it is stopped
     run = identify(settings)
-    worker = begin()
-    send(worker, json.dumps({"job": "run", "settings": settings.as_dict()}))
-    store = Store(path)
-    deadline = time.time() + 300
-    while time.time() < deadline and not (store.runs() and store.tail(run, 0)["points"]):
-        time.sleep(0.1)
-    send(worker, "stop")
-    assert worker.stdout is not None
-    assert json.loads(worker.stdout.readline()) == {"status": "stopped"}
-    worker.communicate(timeout=300)
-    kept = len(store.load(run).points)
-    assert kept > 0
-    worker = begin()
-    send(worker, json.dumps({"job": "run", "settings": settings.as_dict()}))
-    deadline = time.time() + 300
-    while time.time() < deadline and len(store.load(run).points) <= kept:
-        time.sleep(0.1)
-    assert worker.stdin is not None
-    worker.stdin.close()  # what the parent's death looks like from inside
-    assert worker.wait(timeout=300) == 3
-    assert worker.stdout is not None
-    worker.stdout.close()
-    worker = begin()
-    send(worker, json.dumps({"job": "run", "run_id": "0" * 16, "settings": settings.as_dict()}))
-    assert worker.stdout is not None
-    assert json.loads(worker.stdout.readline())["error"].startswith("the code has changed since the server was started")
-    worker.communicate(timeout=300)
-    assert worker.returncode == 2
-    worker = begin()
-    send(worker, json.dumps({"job": "dance", "run_id": run}))
-    assert worker.stdout is not None
-    assert json.loads(worker.stdout.readline()) == {
-        "error": "job is 'dance'; it must be run, wise, corruptions or microscope"
-    }
-    worker.communicate(timeout=300)
-    assert worker.returncode == 2
+    order = json.dumps({"job": "run", "run_id": run})
+    with Store(path) as store:
+        store.create(run, settings)
+        with worker(path) as process:
+            send(process, order)
+            until(lambda: process.poll() is not None or store.tail(run, 0)["points"], what="the first point")
+            send(process, "stop")
+            assert answer(process) == {"status": "stopped"}
+            assert process.wait(PATIENCE) == 0
+        before = len(store.load(run).points)
+        assert before > 0
+        with worker(path) as process:  # an order that comes after the stop does not revive the run
+            send(process, order)
+            assert answer(process) == {"status": "stopped"}
+            assert process.wait(PATIENCE) == 0
+        assert len(store.load(run).points) == before
+        store.finish(run, "queued")  # asked for again, as the dashboard's server says it
+        with worker(path) as process:
+            send(process, order)
+            until(lambda: process.poll() is not None or len(store.load(run).points) > before, what="the next point")
+            assert process.stdin is not None
+            process.stdin.close()  # what the parent's death looks like from inside
+            assert process.wait(PATIENCE) == 3
 
 
-def test_step_events_are_what_the_store_gives_back(tmp_path: Path) -> None:
-    seen: list[StepEvent] = []
-    store = Store(tmp_path / "runs.db")
-    record = execute(
-        short("tpgm"),
-        store,
-        device="cpu",
-        kinds=["fog"],
-        on_event=lambda e: seen.append(e),  # type: ignore[arg-type]
-    )
-    assert tuple(e for e in seen if isinstance(e, StepEvent)) == record.points
+@pytest.mark.slow
+def test_the_worker_refuses_what_it_cannot_do(tmp_path: Path) -> None:
+    path = tmp_path / "runs.db"
+    with Store(path) as store:
+        store.create("0" * 16, short("ftp"))  # the id of a run that other code would make
+        with worker(path) as process:
+            send(process, json.dumps({"job": "run", "run_id": "0" * 16}))
+            assert answer(process) == {
+                "error": "the code has changed since this run was queued; start the server again, and press Train"
+            }
+            assert process.wait(PATIENCE) == 2
+        assert store.status("0" * 16) == "queued"
+    with worker(path) as process:
+        send(process, json.dumps({"job": "dance", "run_id": "0" * 16}))
+        assert answer(process) == {"error": f"job is 'dance'; it must be one of {', '.join(JOBS)}"}
+        assert process.wait(PATIENCE) == 2

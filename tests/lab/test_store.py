@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from lab.stores import ABSENT, FINAL, LAYERS, OTHER, RUN, SMALL, START, finished, point, told
+from lab.stores import ABSENT, FINAL, LAYERS, MEASURES, OTHER, RUN, SMALL, START, finished, point, told
 
 from ftp.lab.record import Settings, result_of
 from ftp.lab.store import STALE_SECONDS, Store, TakenError, default_path, write_atomic
@@ -42,6 +42,7 @@ def test_a_finished_run_comes_back_whole(store: Store, clock: Clock) -> None:
     assert record.settings == Settings()
     assert (record.name, record.status, record.error) == ("first", "done", "")
     assert (record.layers, record.provenance) == (LAYERS, START.provenance)
+    assert (record.measures, record.phases) == (MEASURES, ("",))
     assert (record.created, record.started, record.ended, record.heartbeat) == (clock.now,) * 4
     assert record.evals == (SMALL, FINAL)
     assert record.final == FINAL
@@ -89,6 +90,8 @@ def test_tail_returns_only_what_is_new(store: Store) -> None:
     third = store.tail(RUN, second["step"])
     assert ([e["step"] for e in third["evals"]], third["points"], third["step"]) == ([4], [], 4)
     assert "layers" not in third
+    assert (first["measures"], "measures" in third) == (MEASURES.as_dict(), False)
+    assert third["evals"][0]["summary"] == {"home": 91.5, "shift_mean": 75.0}  # of FINAL
     store.finish(RUN, "stopped")
     assert store.tail(RUN, 4)["status"] == "stopped"
     assert json.loads(json.dumps(third, allow_nan=False)) == third
@@ -96,7 +99,9 @@ def test_tail_returns_only_what_is_new(store: Store) -> None:
 
 
 def test_runs_are_found_newest_first_and_without_points(store: Store, clock: Clock) -> None:
-    for number, other in enumerate(({"method": "ftp"}, {"method": "l2_sp"}, {"world": "other"}), start=1):
+    for number, other in enumerate(
+        ({"world": "digits"}, {"world": "digits", "method": "l2_sp"}, {"world": "other"}), start=1
+    ):
         clock.now += 1
         finished(store, f"{number:016x}", **other)
     store.rename("1".zfill(16), "Größe 5%")
@@ -108,7 +113,7 @@ def test_runs_are_found_newest_first_and_without_points(store: Store, clock: Clo
     assert ids() == [3, 2, 1, 0]
     assert ids(limit=2) == [3, 2]
     assert ids(limit=None) == [3, 2, 1, 0]
-    assert ids(world="digits") == [2, 1, 0]
+    assert ids(world="digits") == [2, 1]
     assert ids(world="digits", method="l2_sp") == [2]
     assert ids(status="done") == [3, 2, 1]
     assert ids(text="GRÖSSE") == [1]

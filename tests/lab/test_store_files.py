@@ -10,11 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from lab.stores import RUN, SMALL, output, point, sound, told, writer
+from lab.stores import RUN, SMALL, outputs, point, sound, told, writer
 
-from ftp.lab import _schema
 from ftp.lab.record import EvalEvent, Settings, StepEvent
-from ftp.lab.store import Store, write_atomic
+from ftp.lab.store import Store, database, write_atomic
 
 
 @pytest.fixture
@@ -59,7 +58,7 @@ def test_a_full_disk(tmp_path: Path, how: str) -> None:
     else:
         pytest.skip("a small disk cannot be mounted here (that takes root, or unshare --user)")
     path = tmp_path / "runs.db"
-    found = json.loads(output(writer("fill", path, how, before=before)))
+    found = json.loads(outputs(writer("fill", path, how, before=before))[0])
     full = "the disk of {} is full; what was stored before is kept: make room, then go on"
     fault = (
         "the disk of {} does not take or give data (disk I/O error); what was stored before is kept: "
@@ -98,7 +97,7 @@ def test_a_folder_that_cannot_be_written(tmp_path: Path, what: str) -> None:
         pytest.skip("root writes everywhere, and a read-only disk cannot be mounted here")
     content = path.exists() and path.read_bytes()
     try:
-        said = output(writer("use", path, before=before))
+        said = outputs(writer("use", path, before=before))[0]
         assert said.startswith(f"{path} cannot be written (")
         assert said.endswith("); make it and its folder writable, or set FTP_STORE to another file")
         assert (path.exists() and path.read_bytes()) == content
@@ -160,11 +159,11 @@ def test_a_newer_store_is_left_alone(tmp_path: Path) -> None:
     path = tmp_path / "runs.db"
     Store(path).close()
     db = sqlite3.connect(path)
-    db.execute("PRAGMA user_version=3")
+    db.execute(f"PRAGMA user_version={database.VERSION + 1}")
     db.close()
     content = path.read_bytes()
     assert told(Store, path) == (
-        f"{path} has version 3 and this ftp-kit knows versions up to 2, so it was left as it is; "
+        f"{path} has version 4 and this ftp-kit knows versions up to 3, so it was left as it is; "
         "update ftp-kit, or set FTP_STORE to another file"
     )
     assert path.read_bytes() == content
@@ -204,13 +203,15 @@ def test_an_older_store_is_brought_up(tmp_path: Path) -> None:
     with Store(tmp_path / "runs.db") as store, Store(tmp_path / "new.db") as new:
         record = store.load(RUN)
         assert (record.settings.options["k"], record.status, record.created) == (0.5, "stopped", 5.0)
-        assert (record.points[0].step, record.points[0].seconds, record.evals) == (7, 0.5, (EvalEvent(7, {"id": 9.5}),))
+        assert (record.points[0].step, record.points[0].seconds) == (7, 0.5)
+        assert record.evals == (EvalEvent(7, {"accuracy": {"id": 9.5}}),)
+        assert (record.measures.main.axis, dict(record.measures.roles)) == ("accuracy (%)", {"id": "home"})
         store.rename(RUN, "old")
         assert store.claim(RUN)
         store.append(RUN, StepEvent(8, 1.0, 0.1, (), (), ()))
         question = "SELECT sql FROM sqlite_master UNION ALL SELECT user_version FROM pragma_user_version"
         with store._reading() as db, new._reading() as fresh:
-            assert list(map(tuple, db.execute("SELECT kind, value FROM evals"))) == [("id", 9.5)]
+            assert list(map(tuple, db.execute("SELECT metric, role, value FROM evals"))) == [("accuracy", "home", 9.5)]
             old, made = ({"".join(str(row[0]).split()) for row in d.execute(question)} for d in (db, fresh))
             assert old == made
     assert sound(tmp_path / "runs.db")
@@ -219,8 +220,8 @@ def test_an_older_store_is_brought_up(tmp_path: Path) -> None:
 def test_an_upgrade_that_fails_changes_nothing(tmp_path: Path, monkeypatch: Any) -> None:
     path = tmp_path / "runs.db"
     old_store(path)
-    monkeypatch.setattr(_schema, "STEPS", (*_schema.STEPS, ("CREATE TABLE new (x)", "no SQL")))
-    monkeypatch.setattr(_schema, "VERSION", 3)
+    monkeypatch.setattr(database, "STEPS", (*database.STEPS, ("CREATE TABLE new (x)", "no SQL")))
+    monkeypatch.setattr(database, "VERSION", len(database.STEPS))
     with pytest.raises(sqlite3.OperationalError):  # a fault in the program: no sentence hides it
         Store(path)
     db = sqlite3.connect(path)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from lab.stores import FINAL, OTHER, RUN, SMALL, finished, point, told
+from lab.stores import FINAL, MEASURES, OTHER, RUN, SMALL, START, finished, point, told
 
 from ftp.lab.record import EvalEvent, LabError, Settings, StepEvent, event_dict
 from ftp.lab.store import Store
@@ -47,16 +47,19 @@ points = st.builds(
     distance=layers(any_real),
     boundary=layers(st.none() | real),
     seconds=any_real,
+    phase=st.integers(0, 9),
 )
 evaluations = st.builds(
     EvalEvent,
     step=st.integers(0, 400),
-    accuracy=percents,
+    scores=st.dictionaries(st.text(max_size=5), percents, max_size=3),
     corruptions=st.dictionaries(st.text(max_size=5), st.lists(any_real, max_size=5).map(tuple), max_size=3),
-    ece=percents,
     lipschitz=st.dictionaries(st.text(max_size=5), data, max_size=3),
     counts=st.dictionaries(st.text(max_size=5), st.integers(0, 10**6), max_size=3),
     final=st.booleans(),
+    phase=st.integers(0, 9),
+    whole=st.booleans(),
+    answers=st.dictionaries(st.text(max_size=5), st.lists(st.integers(0, 999), max_size=5).map(tuple), max_size=3),
 )
 
 
@@ -88,17 +91,19 @@ def test_load_gives_back_the_events(store: Store) -> None:
 
 
 def test_numbers_of_evaluations_can_be_asked_for_in_sql(store: Store) -> None:
-    store.append(RUN, [SMALL, FINAL])
+    store.start(RUN, START)
+    store.append(RUN, [SMALL, replace(FINAL, phase=1)])
     db = sqlite3.connect(store.path)
-    rows = db.execute("SELECT kind, severity, value, n FROM evals WHERE run_id = ? AND final", (RUN,)).fetchall()
+    sql = "SELECT phase, metric, split, role, severity, value, n FROM evals WHERE run_id = ? AND final"
+    rows = db.execute(sql, (RUN,)).fetchall()
     db.close()
     assert rows == [
-        ("val", None, 90.0, None),
-        ("id", None, 91.5, 1000),
-        ("ood:sketch", None, 70.0, 300),
-        ("ood:typeset", None, 80.0, None),
-        *(("corruption:fog", i + 1, 90.0 - 10 * i, None) for i in range(5)),
-        ("ece:id", None, 3.5, None),
+        (1, "accuracy", "val", "val", None, 90.0, None),
+        (1, "accuracy", "id", "home", None, 91.5, 1000),
+        (1, "accuracy", "sketch", "shift", None, 70.0, 300),
+        (1, "accuracy", "typeset", "shift", None, 80.0, None),
+        (1, "ece", "id", "home", None, 3.5, 1000),
+        *((1, "accuracy", "fog", "corruption", i + 1, 90.0 - 10 * i, None) for i in range(5)),
     ]
 
 
@@ -117,6 +122,16 @@ def test_export_and_import(store: Store, tmp_path: Path) -> None:
         assert other.load(RUN).name == "mine"
         other.import_({**shipped, "run_id": OTHER, "status": "running", "result": None})
         assert other.status(OTHER) == "interrupted"  # its process is not here
+
+
+def test_runs_from_before_answers_were_kept_have_none(store: Store, tmp_path: Path) -> None:
+    finished(store)
+    shipped = store.export(RUN)
+    for event in shipped["evals"]:
+        del event["answers"]
+    with Store(tmp_path / "other.db") as other:
+        other.import_(shipped)
+        assert [event.answers for event in other.load(RUN).evals] == [{} for _ in shipped["evals"]]
 
 
 @pytest.mark.parametrize("status", ["queued", "stopped", "failed", "running", "done"])
@@ -164,7 +179,7 @@ def test_a_finished_run_from_elsewhere_completes_the_one_here(tmp_path: Path, st
 @pytest.mark.parametrize(
     ("wrong", "reason"),
     [
-        ({"format": "ftp-lab run 9"}, "format must be 'ftp-lab run 1'"),
+        ({"format": "ftp-lab run 9"}, "format must be 'ftp-lab run 2'"),
         ({"status": "ready"}, "status must be one of queued, running, done, stopped, failed, interrupted"),
         ({"error": 1}, "error must be text"),
         ({"created": None}, "created must be a number"),
@@ -181,10 +196,32 @@ def test_a_finished_run_from_elsewhere_completes_the_one_here(tmp_path: Path, st
         ({"points": [{"step": 1}]}, "a bad point"),
         ({"evals": "x"}, "evals must be a list of tables"),
         ({"evals": [{"step": 1}]}, "an evaluation without step or final"),
-        ({"evals": [{"step": 1, "final": True}]}, "an evaluation with a bad accuracy"),
-        ({"evals": [{**event_dict(FINAL), "accuracy": {"id": 101}}]}, "an evaluation with a bad accuracy"),
+        ({"evals": [{"step": 1, "final": True}]}, "an evaluation without phase or whole"),
+        ({"evals": [{**event_dict(FINAL), "phase": -1}]}, "an evaluation without phase or whole"),
+        ({"evals": [{**event_dict(FINAL), "scores": {"accuracy": 5}}]}, "an evaluation with a bad scores"),
+        ({"evals": [{**event_dict(FINAL), "scores": {"accuracy": {"id": 101}}}]}, "an evaluation with a bad accuracy"),
+        ({"evals": [{**event_dict(FINAL), "scores": {"angle": {"id": 1}}}]}, "an evaluation with a bad angle"),
+        (
+            {"evals": [{**event_dict(FINAL), "scores": {"accuracy": {"id": 1.0, "moon": 2.0}}}]},
+            "an evaluation of a split without a role",
+        ),
+        ({"evals": [{**event_dict(FINAL), "corruptions": {"fog": [101.0]}}]}, "an evaluation with a bad corruptions"),
+        ({"evals": [{**event_dict(FINAL), "answers": {"id": [1.5]}}]}, "an evaluation with bad answers"),
+        ({"evals": [{**event_dict(FINAL), "answers": {"id": 3}}]}, "an evaluation with bad answers"),
+        ({"measures": []}, "measures must be metrics and roles"),
+        ({"measures": {"metrics": [{"name": "accuracy", "colour": 1}]}}, "measures must be metrics and roles"),
+        ({"measures": {"metrics": [{"name": 5}]}}, "measures must be metrics and roles"),
+        ({"measures": {"metrics": [{"name": "a", "digits": 10**6}]}}, "measures must be metrics and roles"),
+        ({"measures": {"metrics": [{"name": "a", "higher_is_better": 1}]}}, "measures must be metrics and roles"),
+        ({"measures": {"metrics": [{"name": "a", "low": math.nan}]}}, "measures must be metrics and roles"),
+        ({"measures": {**MEASURES.as_dict(), "roles": {"id": "moon"}}}, "measures must be metrics and roles"),
+        ({"phases": []}, "phases must be names"),
+        ({"phases": [1]}, "phases must be names"),
         ({"evals": []}, "done without a final evaluation"),
-        ({"evals": [{**event_dict(FINAL), "accuracy": {"val": 1.0}}]}, "a final evaluation without id"),
+        (
+            {"evals": [{**event_dict(FINAL), "scores": {"accuracy": {"val": 1.0}}}]},
+            "a final evaluation without its home score",
+        ),
         ({"code_version": 12}, "code_version must be plain text"),
     ],
 )

@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from lab.stores import RUN, output, point, sound, told, writer
+from lab.stores import RUN, output, outputs, point, sound, told, writer
+from processes import started
 
-from ftp.lab import _schema
 from ftp.lab.record import Settings
-from ftp.lab.store import Store
+from ftp.lab.store import Store, database
 
 
 @pytest.fixture
@@ -56,7 +56,7 @@ def test_a_store_goes_to_other_processes_and_closes(store: Store) -> None:
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 def test_a_store_survives_a_fork(tmp_path: Path) -> None:
-    assert output(writer("fork", tmp_path / "runs.db")) == "0 200"
+    assert outputs(writer("fork", tmp_path / "runs.db")) == ["0 200"]
     assert sound(tmp_path / "runs.db")
 
 
@@ -64,9 +64,8 @@ def test_processes_write_at_once(store: Store) -> None:
     own = [f"{number:016x}" for number in (2, 3, 4)]
     for number, run in enumerate(own):
         store.create(run, Settings(seed=number + 1))
-    processes = [writer("steps", store.path, 1 + 1000 * n, 100, run, RUN) for n, run in enumerate(own)]
-    for process in processes:
-        assert len(output(process).splitlines()) == 100
+    said = outputs(*(writer("steps", store.path, 1 + 1000 * n, 100, run, RUN) for n, run in enumerate(own)))
+    assert [len(lines.splitlines()) for lines in said] == [100] * 3
     for number, run in enumerate(own):
         assert [e.step for e in store.load(run).points] == list(range(1 + 1000 * number, 101 + 1000 * number))
     assert len(store.load(RUN).points) == 300
@@ -79,15 +78,13 @@ def test_of_several_processes_one_wins(tmp_path: Path, what: str) -> None:
     if what == "claim":
         with Store(path) as store:
             store.create(RUN, Settings())
-    processes = [writer(what, path, go) for _ in range(3)]
-    for process in processes:
-        assert process.stdout is not None
-        assert process.stdout.readline() == "ready\n"
-    go.touch()
-    said = [process.stdout.readline().strip() for process in processes if process.stdout]
-    assert sorted(said) == ["False", "False", "True"]
-    go.unlink()
-    assert {output(process) for process in processes} == {""}
+    with started(*[writer(what, path, go)] * 3, stderr=subprocess.PIPE) as processes:
+        assert [process.stdout.readline() for process in processes if process.stdout] == ["ready\n"] * 3
+        go.touch()
+        said = [process.stdout.readline().strip() for process in processes if process.stdout]
+        assert sorted(said) == ["False", "False", "True"]
+        go.unlink()
+        assert [output(process) for process in processes] == [""] * 3
     with Store(path) as store:  # who had it is gone, so nobody has to wait for a missing sign of life
         assert store.claim(RUN)
 
@@ -97,7 +94,7 @@ def test_25_kills_lose_nothing_that_was_acknowledged(store: Store) -> None:
     chance = random.Random(0)
     acknowledged: set[int] = set()
     for kill in range(25):
-        with writer("steps", store.path, kill * 10_000 + 1, 9_999, RUN) as process:
+        with started(writer("steps", store.path, kill * 10_000 + 1, 9_999, RUN)) as (process,):
             assert process.stdout is not None
             # some at any moment of its start, most in the midst of writing
             seen = [process.stdout.readline() for _ in range(chance.choice((0, 1, 20, 40, 60)))]
@@ -135,7 +132,7 @@ def test_opening_waits_for_who_holds_the_file(tmp_path: Path) -> None:
 def test_a_locked_store(store: Store, monkeypatch: Any) -> None:
     holder = sqlite3.connect(store.path)
     holder.execute("BEGIN IMMEDIATE")
-    monkeypatch.setattr(_schema, "BUSY_SECONDS", 0.1)
+    monkeypatch.setattr(database, "BUSY_SECONDS", 0.1)
     with Store(store.path) as second:
         assert told(second.append, RUN, point(1)) == (
             f"{store.path} was held by another program for 0.1 s (database is locked); close that one, or try again"

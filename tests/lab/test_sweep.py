@@ -6,14 +6,14 @@ import pytest
 
 from ftp.lab.record import LabError
 from ftp.lab.store import Store
-from ftp.lab.sweep import Outcome, _held, grid, sweep
+from ftp.lab.sweep import Outcome, _clients, grid, sweep
 
 SHORT = {"steps": 3, "batch": 8}
 BAD = {"steps": 40, "batch": 8, "lr": 100, "weight_decay": 10}
 
 
 def test_a_grid_is_every_combination() -> None:
-    found = grid(["ftp", "finetune"], seeds=[0, 1], over={"lr": [0.1, 0.2]}, given=SHORT)
+    found = grid(["ftp", "finetune"], seeds=[0, 1], over={"lr": [0.1, 0.2]}, changes=SHORT)
     assert len(found) == len(set(found)) == 8
     assert {s.steps for s in found} == {3}
     with pytest.raises(LabError):
@@ -23,13 +23,13 @@ def test_a_grid_is_every_combination() -> None:
 @pytest.mark.slow
 def test_a_sweep_goes_on_where_it_was_and_a_failure_is_one_line(tmp_path: Path) -> None:
     store = Store(tmp_path / "runs.db")
-    wanted = grid(["ftp", "linear_probe"], seeds=[0, 1], given=SHORT)
+    wanted = grid(["ftp", "linear_probe"], seeds=[0, 1], changes=SHORT)
     seen: list[Outcome] = []
     first = sweep(wanted[:1], store, jobs=1, device="cpu", kinds=["fog"])
     assert [o.error for o in first] == [""]
     made = store.load(first[0].run_id)
     outcomes = sweep(
-        [*wanted, *grid(["finetune"], given=BAD)], store, device="cpu", kinds=["fog"], on_outcome=seen.append
+        [*wanted, *grid(["finetune"], changes=BAD)], store, device="cpu", kinds=["fog"], on_outcome=seen.append
     )
     assert seen == outcomes
     assert len(outcomes) == 5
@@ -47,7 +47,7 @@ def test_a_sweep_goes_on_where_it_was_and_a_failure_is_one_line(tmp_path: Path) 
 def test_the_same_call_on_a_cluster(backend: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
     store = Store(tmp_path / "runs.db")
-    wanted = [*grid(["ftp"], seeds=[0, 1], given=SHORT), *grid(["finetune"], given=BAD)]
+    wanted = [*grid(["ftp"], seeds=[0, 1], changes=SHORT), *grid(["finetune"], changes=BAD)]
     here = sweep(wanted[:1], Store(tmp_path / "here.db"), jobs=1, device="cpu", kinds=["fog"])
     try:
         outcomes = sweep(wanted, store, jobs=2, backend=backend, device="cpu", kinds=["fog"])
@@ -70,7 +70,7 @@ def _close(backend: str) -> None:
 
         ray.shutdown()
     else:
-        client = _held.pop()
+        client = _clients.pop()
         client.cluster.close()
         client.close()
 

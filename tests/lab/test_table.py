@@ -15,7 +15,8 @@ from lab.records import SHIFTS, make, many
 
 from ftp.lab import methods
 from ftp.lab.record import EvalEvent, LabError, RunRecord, Settings
-from ftp.lab.table import Row, columns, groups, rows, spread, to_csv, to_latex, to_markdown
+from ftp.lab.summary import Measures, Metric
+from ftp.lab.table import ACCURACY, Row, columns, groups, rows, spread, to_csv, to_latex, to_markdown
 
 DOMAINS = ("sketch", "painting", "infograph", "clipart")
 # Tab. 1 and Tab. 2 as printed: ID, four shifts | OOD avg., ID Δ, OOD Δ
@@ -49,16 +50,25 @@ def published(text: str) -> tuple[list[RunRecord], dict[str, list[float]]]:
         left, right = line.split("|")
         method, *numbers = left.split()
         accuracy = dict(zip(("id", *DOMAINS), map(float, numbers), strict=True))
-        settings = Settings("domainnet", method)
-        runs.append(RunRecord(f"{len(runs):016x}", settings, "done", evals=(EvalEvent(1, accuracy, final=True),)))
+        runs.append(ended(len(runs), Settings("domainnet", method), accuracy))
         printed[method] = [float(number) for number in right.split()]
     return runs, printed
 
 
+def ended(number: int, settings: Settings, values: dict[str, float], metric: Metric = ACCURACY) -> RunRecord:
+    """A finished run that has nothing but its final scores: at home, and under shifts."""
+    roles = {name: "home" if name == "id" else "shift" for name in values}
+    final = EvalEvent(1, {metric.name: values}, final=True)
+    return RunRecord(f"{number:016x}", settings, "done", evals=(final,), measures=Measures((metric,), roles))
+
+
 def changed(run: RunRecord, **accuracy: float) -> RunRecord:
-    """The same run with other final accuracies."""
-    final = dataclasses.replace(run.evals[-1], accuracy={**run.evals[-1].accuracy, **accuracy})
-    return dataclasses.replace(run, evals=(*run.evals[:-1], final))
+    """The same run with other final accuracies; a split that it did not have is a shift."""
+    scores = {**run.evals[-1].scores, "accuracy": {**run.evals[-1].main, **accuracy}}
+    final = dataclasses.replace(run.evals[-1], scores=scores)
+    roles = dict(run.measures.roles)
+    measures = Measures(run.measures.metrics, {**roles, **{name: "shift" for name in accuracy if name not in roles}})
+    return dataclasses.replace(run, evals=(*run.evals[:-1], final), measures=measures)
 
 
 @pytest.mark.parametrize("text", [TAB_1, TAB_2])
@@ -99,10 +109,10 @@ def test_the_best_of_each_column_is_what_the_paper_prints_bold() -> None:
 def test_mean_and_sample_deviation_over_seeds() -> None:
     runs = many(["ftp"])
     (row,) = rows(runs)
-    values = [run.evals[-1].accuracy["sketch"] for run in runs]
+    values = [run.evals[-1].main["sketch"] for run in runs]
     assert row.ood["sketch"].mean == pytest.approx(sum(values) / 3)
     assert row.ood["sketch"].std == pytest.approx(math.sqrt(sum((v - sum(values) / 3) ** 2 for v in values) / 2))
-    averages = [statistics.fmean(run.evals[-1].accuracy[s] for s in SHIFTS) for run in runs]
+    averages = [statistics.fmean(run.evals[-1].main[s] for s in SHIFTS) for run in runs]
     assert row.ood_avg.mean == pytest.approx(statistics.fmean(averages))
     assert row.ood_avg.std == pytest.approx(statistics.stdev(averages))
     assert row.corruption_avg.mean == pytest.approx(statistics.fmean(run.result["corruption_avg"] for run in runs))
@@ -152,7 +162,7 @@ def test_of_equal_runs_the_newer_counts() -> None:
 
 
 def test_unknown_methods_come_last_under_their_own_name() -> None:
-    mine = dataclasses.replace(make("ftp"), settings=Settings(method="my_own"))
+    mine = dataclasses.replace(make("ftp"), settings=Settings("digits", "my_own"))
     assert [row.name for row in rows([mine, make("ftp")])] == ["FTP", "my_own"]
 
 
@@ -168,6 +178,37 @@ def test_ties_are_all_best_and_equals_are_not() -> None:
     three = [changed(make(m), id=v) for m, v in (("finetune", 97.001), ("l2_sp", 97.002), ("ftp", 96.0))]
     assert [cell.best for cell in columns(rows(three))["ID"]] == [True, True, False]
     assert not any(cell.best for cell in columns(rows(three[:2]))["ID"])
+
+
+def test_where_lower_is_better_a_gain_is_still_positive() -> None:
+    angle = Metric("angle", "°", higher_is_better=False, digits=1, high=180.0)
+    values = {"finetune": {"id": 20.0, "dusk": 30.0}, "ftp": {"id": 22.0, "dusk": 24.0}}
+    runs = [ended(i, Settings("dense", name), scores, angle) for i, (name, scores) in enumerate(values.items())]
+    table = rows(runs)
+    assert [row.id_delta for row in table] == pytest.approx([0.0, -10.0])
+    assert [row.ood_delta for row in table] == pytest.approx([0.0, 20.0])
+    shown = columns(table)
+    assert list(shown)[:4] == ["Method", "ID ↓", "dusk ↓", "OOD Avg. ↓"]
+    assert [(cell.text, cell.best) for cell in shown["ID ↓"]] == [("20.0", True), ("22.0", False)]
+    assert [(cell.text, cell.best) for cell in shown["dusk ↓"]] == [("30.0", False), ("24.0", True)]
+    assert [cell.best for cell in shown["OOD Δ (%)"]] == [False, True]
+
+
+def test_a_world_without_shifts_has_no_columns_for_them() -> None:
+    runs = [ended(i, Settings("plain", name), {"id": 90.0 + i}) for i, name in enumerate(("finetune", "ftp"))]
+    assert list(columns(rows(runs))) == ["Method", "ID", "ID Δ (%)", "Time (s/it) ↓", "Seeds"]
+    for form in (to_markdown, to_latex, to_csv):
+        assert "nan" not in form(rows(runs))
+
+
+def test_runs_with_different_metrics_are_not_compared() -> None:
+    runs = [ended(i, Settings("plain", "ftp", i), {"id": 9.0}, Metric(m)) for i, m in enumerate(("accuracy", "miou"))]
+    with pytest.raises(LabError) as caught:
+        rows([runs[0], dataclasses.replace(runs[1], settings=Settings("plain", "finetune"))])
+    assert str(caught.value) == "the runs measure accuracy and miou; compare runs with one metric"
+    with pytest.raises(LabError) as caught:
+        rows(runs)  # two seeds of one method
+    assert str(caught.value) == "the runs measure accuracy and miou; compare runs with one metric"
 
 
 def test_no_minus_zero() -> None:
@@ -195,8 +236,7 @@ def test_markdown() -> None:
 
 def test_latex() -> None:
     odd = {"a_b & 50% #1": 60.0, "{x}~^$": 70.0, "back\\slash": 80.0}
-    final = EvalEvent(1, {"id": 90.0, **odd}, final=True)
-    pair = [RunRecord(f"{i:016x}", Settings(method=m), "done", evals=(final,)) for i, m in enumerate(("l2_sp", "ftp"))]
+    pair = [ended(i, Settings(method=m), {"id": 90.0, **odd}) for i, m in enumerate(("l2_sp", "ftp"))]
     for table in (rows(many()), rows(pair)):
         text = to_latex(table)
         count = len(columns(table))

@@ -6,7 +6,7 @@ import pytest
 import torch
 from lab.runs import equal, short, start, trained, weights
 
-from ftp.lab import methods
+from ftp.lab import methods, worlds
 from ftp.lab.record import EvalEvent, LabError, StartEvent, StepEvent
 from ftp.lab.train import FineTuning, finetune, pick_device
 
@@ -16,7 +16,8 @@ def quiet(method: str, path: Path | None = None, **given: object) -> FineTuning:
 
 
 def test_events_of_a_whole_run() -> None:
-    events = list(finetune(short("ftp"), device="cpu", watches=2, kinds=["fog"]))
+    run = finetune(short("ftp"), device="cpu", watches=2, kinds=["fog"])
+    events = list(run)
     kinds = [type(event) for event in events]
     assert kinds[:2] == [StartEvent, EvalEvent]
     assert [e.step for e in events if isinstance(e, StepEvent)] == [1, 2, 3, 4, 5, 6]
@@ -25,10 +26,13 @@ def test_events_of_a_whole_run() -> None:
     assert isinstance(first, StartEvent)
     assert isinstance(last, EvalEvent)
     assert last.final
-    assert set(last.accuracy) == {"val", "id", "optdigits", "typeset", "texture", "colour", "sketch"}
+    assert set(last.main) == {"val", "id", "optdigits", "typeset", "texture", "colour", "sketch"}
     assert set(last.corruptions) == {"fog"}
     assert len(last.corruptions["fog"]) == 5
-    assert all(0 <= v <= 100 for v in last.accuracy.values())
+    assert all(0 <= v <= 100 for row in last.scores.values() for v in row.values())
+    assert list(last.scores) == ["accuracy", "ece"]
+    assert (last.whole, last.phase, first.phases) == (True, 0, ("",))
+    assert first.measures == run.world.measures
     assert last.counts["id"] == 1500
     assert last.counts["fog"] == 500
     assert len(first.layers) == 45
@@ -41,7 +45,7 @@ def test_events_of_a_whole_run() -> None:
 
 
 @pytest.mark.parametrize("optimizer", ["sgd", "adamw"])
-@pytest.mark.parametrize("method", methods.names())
+@pytest.mark.parametrize("method", methods.fitting(worlds.load("digits")))
 def test_resume_is_exact(method: str, optimizer: str, tmp_path: Path) -> None:
     whole = trained(method, optimizer=optimizer, lr=0.01)
     for at in (1, 3, 5):

@@ -39,7 +39,7 @@ def test_one_that_is_not_asked_leaves_the_settings_as_they_are():
 def test_a_world_says_its_layers_without_torch():
     model = worlds.load("digits").model(0)
     anchored = {name for name, _ in model.named_parameters() if not name.startswith("head.")}
-    assert set(worlds.info("digits").layers) == anchored
+    assert set(worlds.load("digits").layers()) == anchored
 
 
 @pytest.mark.parametrize(

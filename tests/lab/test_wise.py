@@ -32,12 +32,12 @@ def test_the_ends_of_the_curve_are_the_two_networks(method: str, tmp_path: Path)
     assert (curve.run_id, curve.method, curve.alphas) == (record.run_id, method, (0.0, 0.5, 1.0))
     world = worlds.load("digits")
     end = model_of(record, store)
-    assert curve.id[2] == evaluate.score(end, world.split("id"), 200).accuracy
+    assert curve.id[2] == evaluate.score(end, world, "id", 200).main
     start = world.model(0)
     with torch.no_grad():  # the pre-trained body under the fine-tuned head
         start.head.weight.copy_(end.head.weight)
         start.head.bias.copy_(end.head.bias)
-    assert curve.id[0] == evaluate.score(start, world.split("id"), 200).accuracy
+    assert curve.id[0] == evaluate.score(start, world, "id", 200).main
 
 
 def test_what_cannot_be_interpolated_is_a_sentence(tmp_path: Path) -> None:

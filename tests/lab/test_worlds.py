@@ -11,22 +11,33 @@ import pytest
 import torch
 
 from ftp.lab import worlds
+from ftp.lab.catalogue import corruptions
 from ftp.lab.record import LabError
+from ftp.lab.settings import parse
+from ftp.lab.summary import ROLES
 from ftp.lab.worlds import _glyphs as glyphs
 from ftp.lab.worlds import digits
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-OFFLINE = [name for name in worlds.names() if worlds.info(name).offline]
+OFFLINE = [name for name in worlds.names() if worlds.world(name).offline and not worlds.load(name).missing()]
 
 
 @pytest.mark.parametrize("name", worlds.names())
 def test_descriptions(name: str) -> None:
-    info = worlds.info(name)
-    assert info.name == name
-    assert info.title
-    assert info.summary.endswith(".")
-    assert info.licence
-    assert set(info.defaults) == {"quick", "full"}
+    kind = worlds.world(name)
+    world = worlds.load(name)
+    assert world.name == name
+    assert kind.title
+    assert kind.summary.endswith(".")
+    assert kind.licence
+    assert set(kind.defaults) == {"quick", "full"}
+    assert set(world.roles.values()) <= set(ROLES)
+    assert len({metric.name for metric in world.metrics}) == len(world.metrics) > 0
+    assert all(metric.low < metric.high for metric in world.metrics)
+    assert set(world.corruptions) <= set(corruptions())
+    for key, option in kind.options.items():
+        assert option.help
+        assert parse(key, option.default, option) == option.default
 
 
 @pytest.mark.parametrize("name", OFFLINE)
@@ -35,20 +46,26 @@ def test_contract(name: str) -> None:
     assert world is worlds.load(name)
     model = world.model(0)
     names = [n for n, _ in model.named_parameters()]
-    head = {n for n in names for pattern in world.head if re.fullmatch(pattern.replace("*", ".*"), n)}
-    assert head
-    for split in ("train", "val", "id", *world.info.shifts):
+    new, readout = (
+        {n for n in names for pattern in patterns if re.fullmatch(pattern.replace("*", ".*"), n)}
+        for patterns in (world.unanchored, world.readout)
+    )
+    assert readout
+    held = {n for n in names if world.holds(n, 0)}
+    assert set(world.layers()) in (set(), set(names) - new - held)
+    first, tested = world.phases[0].train, world.phases[0].evaluated or ("val", world.home)
+    for split in (first, *tested, *world.shifts):
         part = world.split(split)
         images, labels = part.batch(torch.arange(4))
         assert images.dtype == torch.float32
         assert 0 <= images.min() <= images.max() <= 1
         assert labels.dtype == torch.int64
-        assert int(labels.max()) < len(world.info.classes)
-        assert model.eval()(images).shape == (4, len(world.info.classes))
+        assert set(labels.tolist()) <= set(world.labels(0))
+        assert model.eval()(images).shape == (4, len(world.labels(0)))
     other = dict(world.model(1).named_parameters())
     for n, p in world.model(0).named_parameters():
-        assert torch.equal(p, other[n]) == (n not in head)  # a seed decides the head and nothing else
-    assert world.provenance()["images"]["train"] == len(world.split("train"))
+        assert torch.equal(p, other[n]) == (n not in new or not p.any())  # a seed decides what is new and random
+    assert world.provenance()["images"][first] == len(world.split(first))
 
 
 def test_unknown_names_are_sentences() -> None:

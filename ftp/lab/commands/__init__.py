@@ -24,7 +24,20 @@ class Command(Protocol):
 
 
 # the order in which a newcomer needs them; commands of your own come last
-_ORDER = ("list", "doctor", "run", "table", "sweep", "wise", "recipe", "runs", "export", "corrupt")
+_ORDER = (
+    "list",
+    "doctor",
+    "run",
+    "table",
+    "compare",
+    "sweep",
+    "wise",
+    "recipe",
+    "runs",
+    "export",
+    "corrupt",
+    "example",
+)
 
 
 def names() -> tuple[str, ...]:
@@ -33,8 +46,8 @@ def names() -> tuple[str, ...]:
     >>> names()[0], "run" in names()
     ('list', True)
     """
-    found = modules(__name__)
-    return tuple(sorted(found, key=[*_ORDER, *found].index))
+    module_names = modules(__name__)
+    return tuple(sorted(module_names, key=[*_ORDER, *module_names].index))
 
 
 def command(name: str) -> Command:

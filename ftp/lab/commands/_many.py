@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from concurrent.futures import BrokenExecutor
 from typing import TYPE_CHECKING
 
-from ftp.lab.commands._parser import given
-from ftp.lab.commands._shared import percent
+from ftp.lab.commands._parser import written_settings
+from ftp.lab.commands._shared import number
 from ftp.lab.commands._stop import Stop
 from ftp.lab.commands._timing import at_a_time, expected
-from ftp.lab.progress import Progress, duration, say
-from ftp.lab.record import CORRUPTIONS, LabError, RunRecord, Settings
+from ftp.lab.formats import duration
+from ftp.lab.progress import Progress, say
+from ftp.lab.record import LabError, RunRecord, Settings
 from ftp.lab.store import Store
 
 DEAD_SECONDS = 2.0  # without a sign of life; a run gives one each second
@@ -23,25 +24,42 @@ if TYPE_CHECKING:
 
 def shared_settings(options: Namespace) -> dict[str, str]:
     """What --set and --labels give to all runs; the seeds have an option of their own."""
-    found = given(options)
-    if "seed" in found:
+    changes = written_settings(options)
+    if "seed" in changes:
         raise LabError("seed is given by --set; it must be given by --seeds, such as --seeds 3 for 0, 1 and 2")
-    return found
+    return changes
 
 
-def finished(store: Store, world: str) -> dict[str, RunRecord]:
-    """The runs of a world that are done and were evaluated on the paper's corruptions, by id, without their points."""
-    found = store.runs(world=world, status="done", limit=None)
-    return {r.run_id: r for r in found if r.result and all(kind in r.result["corruptions"] for kind in CORRUPTIONS)}
+def finished(store: Store, world: str, kinds: tuple[str, ...] | None = None) -> dict[str, RunRecord]:
+    """The runs of a world that are done and were tested with these kinds of damage, by id, without their points.
+
+    kinds: None means all those of the world.
+    """
+    runs = store.runs(world=world, status="done", limit=None)
+    return {r.run_id: r for r in runs if r.result and not lacking(r, kinds)}
 
 
-def run_all(wanted: Sequence[Settings], store: Store, options: Namespace) -> list["Outcome"]:
-    """Make the runs that the store lacks; the outcomes of all, in the order in which they were wanted."""
+def lacking(record: RunRecord, kinds: tuple[str, ...] | None = None) -> list[str]:
+    """The kinds of damage, of its world or of those named, that a finished run was not tested with."""
+    from ftp.lab import worlds
+    from ftp.lab.catalogue import fitting_kinds
+
+    wanted = fitting_kinds(worlds.of(record.settings), kinds)
+    return [kind for kind in wanted if kind not in (record.result or {}).get("corruptions", {})]
+
+
+def run_all(
+    wanted: Sequence[Settings], store: Store, options: Namespace, kinds: tuple[str, ...] | None = None
+) -> list["Outcome"]:
+    """Make the runs that the store lacks; the outcomes of all, in the order in which they were wanted.
+
+    kinds: of damage that they are tested with after training; None means those of the world.
+    """
     from ftp.lab.run import identify
     from ftp.lab.sweep import Outcome, sweep
 
     wanted = list(dict.fromkeys(wanted))
-    done = finished(store, options.world)
+    done = finished(store, options.world, kinds)
     rest = [settings for settings in wanted if identify(settings) not in done]
     old = len(wanted) - len(rest)
     if old:
@@ -58,25 +76,25 @@ def run_all(wanted: Sequence[Settings], store: Store, options: Namespace) -> lis
     with Stop() as stop, Progress(len(wanted), "runs", start=old, every=1, expected=seconds) as progress:
         try:
             jobs = at_a_time(options.jobs, len(rest))
-            how = {"jobs": jobs, "backend": options.backend, "device": options.device, "kinds": CORRUPTIONS}
+            how = {"jobs": jobs, "backend": options.backend, "device": options.device, "kinds": kinds}
             outcomes = sweep(wanted, store, on_outcome=show, **how)
         except (KeyboardInterrupt, BrokenExecutor):  # a process that dies makes joblib end the others too
-            left = _bury(store, options.world)
+            left = _bury(store, options.world, kinds)
             if stop.pressed:  # which ends the processes as well
-                kept = left.keys() & {identify(settings) for settings in wanted}
-                done_so_far = f"stopped with {len(kept)} of {len(wanted)} runs done; what is done is kept"
+                done_ids = left.keys() & {identify(settings) for settings in wanted}
+                done_so_far = f"stopped with {len(done_ids)} of {len(wanted)} runs done; what is done is kept"
                 raise KeyboardInterrupt(f"{done_so_far}, and the same command goes on: {options.command}") from None
             outcomes = [Outcome(run, s, "" if run in left else KILLED) for s in wanted for run in [identify(s)]]
     by_id = {outcome.run_id: outcome for outcome in outcomes}
     return [by_id[identify(settings)] for settings in wanted]
 
 
-def _bury(store: Store, world: str) -> dict[str, RunRecord]:
+def _bury(store: Store, world: str, kinds: tuple[str, ...] | None) -> dict[str, RunRecord]:
     """After processes were ended in the middle of their runs: see who is silent, so that nobody waits for them."""
     say("stopping")
     time.sleep(DEAD_SECONDS + 0.5)
     store.sweep_stale(DEAD_SECONDS)
-    return finished(store, world)
+    return finished(store, world, kinds)
 
 
 def _announce(rest: Sequence[Settings], options: Namespace) -> float:
@@ -102,7 +120,8 @@ def _note(outcome: "Outcome", store: Store) -> str:
     if outcome.error:
         return f"{run}: failed"
     result = next((r.result for r in store.runs(text=outcome.run_id) if r.result), None) or {}
-    return f"{run}: ID {percent(result.get('id'))}, OOD {percent(result.get('ood_avg'))}"
+    shifted = f", OOD {number(result['ood_avg'])}" if result.get("ood_avg") is not None else ""
+    return f"{run}: ID {number(result.get('id'))}{shifted}"
 
 
 def tell_failures(outcomes: Sequence["Outcome"]) -> int:

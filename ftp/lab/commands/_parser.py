@@ -41,14 +41,14 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """argparse's own remarks, in our form."""
-        if found := re.match(r"the following arguments are required: ([^,]+)", message):
-            raise LabError(f"{self.prog} needs {found[1].split('/')[-1]}; write it as in: {self.example}")
-        if found := re.match(r"argument (\S+): expected (\d*)", message):
+        if match := re.match(r"the following arguments are required: ([^,]+)", message):
+            raise LabError(f"{self.prog} needs {match[1].split('/')[-1]}; write it as in: {self.example}")
+        if match := re.match(r"argument (\S+): expected (\d*)", message):
             raise LabError(
-                f"{found[1]} needs {found[2] + ' values' if found[2] else 'a value'}; see: {self.prog} --help"
+                f"{match[1]} needs {match[2] + ' values' if match[2] else 'a value'}; see: {self.prog} --help"
             )
-        if found := re.match(r"argument \S+: (.*; .*)", message):  # one of the types below
-            raise LabError(found[1])
+        if match := re.match(r"argument \S+: (.*; .*)", message):  # one of the types below
+            raise LabError(match[1])
         raise LabError(f"{message}; see: {self.prog} --help")
 
 
@@ -113,10 +113,10 @@ def listed(text: str) -> tuple[str, list[str]]:
     ('lr', ['0.1', '0.2'])
     """
     name, _, values = (part.strip() for part in text.partition("="))
-    found = [value.strip() for value in values.split(",")]
-    if not (name and all(found)):
+    choices = [value.strip() for value in values.split(",")]
+    if not (name and all(choices)):
         raise argparse.ArgumentTypeError(f"--over is {text!r}; it must be name=value,value, such as --over lr=0.01,0.1")
-    return name, found
+    return name, choices
 
 
 def add_store(parser: argparse.ArgumentParser) -> None:
@@ -124,7 +124,7 @@ def add_store(parser: argparse.ArgumentParser) -> None:
 
 
 def add_settings(parser: argparse.ArgumentParser) -> None:
-    """Options that change the settings of runs; `given` reads them."""
+    """Options that change the settings of runs; `written_settings` reads them."""
     parser.add_argument("--labels", metavar="SHARE", help="the share of the training labels, such as 0.1 (1.0)")
     parser.add_argument(
         "--set",
@@ -147,9 +147,15 @@ def add_threads(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--threads", metavar="N", type=whole("--threads", 1, 1024, 1), default=1, help="of torch (1)")
 
 
+def add_world(parser: argparse.ArgumentParser) -> None:
+    from ftp.lab.worlds import default
+
+    parser.add_argument("world", metavar="WORLD", help=f"such as {default()}; `ftp-lab list worlds` shows them")
+
+
 def add_many(parser: argparse.ArgumentParser, *, seeds: int, choose: bool = False) -> None:
     """Options of commands that make many runs. `choose`: the methods must be named."""
-    parser.add_argument("world", metavar="WORLD", help="such as digits")
+    add_world(parser)
     which = "such as finetune,ftp; `ftp-lab list methods` shows them" + ("" if choose else " (all)")
     parser.add_argument("--methods", metavar="M", nargs="+", required=choose, help=which)
     count = whole("--seeds", 1, 1000, 5)
@@ -164,39 +170,43 @@ def add_many(parser: argparse.ArgumentParser, *, seeds: int, choose: bool = Fals
     add_store(parser)
 
 
-def given(options: argparse.Namespace, **more: Any) -> dict[str, Any]:
+def written_settings(options: argparse.Namespace, **more: Any) -> dict[str, Any]:
     """The settings that were written, each once; `more` are those that have options of their own.
 
-    >>> given(argparse.Namespace(pairs=[("lr", "0.1")], labels=None), seed=1)
+    >>> written_settings(argparse.Namespace(pairs=[("lr", "0.1")], labels=None), seed=1)
     {'lr': '0.1', 'seed': 1}
     """
     written: list[tuple[str, Any]] = [*options.pairs, ("labels", options.labels), *more.items()]
-    found: dict[str, Any] = {}
+    changes: dict[str, Any] = {}
     for name, value in written:
         if value is not None:
-            if name in found:
-                raise LabError(f"{name} is given twice, as {found[name]} and as {value}; give it once")
-            found[name] = value
-    return found
+            if name in changes:
+                raise LabError(f"{name} is given twice, as {changes[name]} and as {value}; give it once")
+            changes[name] = value
+    return changes
 
 
-def chosen(methods: Sequence[str] | None) -> list[str]:
-    """The methods that --methods names, with commas or spaces; all of them if it names none.
+def chosen(methods: Sequence[str] | None, world: str) -> list[str]:
+    """The methods that --methods names, with commas or spaces; if it names none, those recorded, or all that fit.
 
-    >>> chosen(["ftp,finetune", "tpgm"])
+    >>> chosen(["ftp,finetune", "tpgm"], "digits")
     ['ftp', 'finetune', 'tpgm']
     """
-    from ftp.lab.methods import method, names
+    from ftp.lab.methods import fitting, method
+    from ftp.lab.recordings import described
+    from ftp.lab.worlds import load
 
-    found = [name for part in methods or names() for name in part.split(",") if name]
-    if not found:
+    table = described(world).get("methods")
+    usual = (table.methods if table else ()) or fitting(load(world))
+    method_names = [name for part in methods or usual for name in part.split(",") if name]
+    if not method_names:
         raise LabError(
             f"--methods is {' '.join(methods or ())!r} and names none; write it as in: --methods finetune,ftp"
         )
-    for name in found:
+    for name in method_names:
         no_wise(name)
         method(name)
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys(method_names))
 
 
 def no_wise(method: str) -> None:

@@ -8,20 +8,21 @@ from pathlib import Path
 
 from ftp.lab.record import LabError, RunRecord
 from ftp.lab.store import Store, default_path
+from ftp.lab.summary import Metric
 
 SHORTEST = 4  # letters of an id
 
 
-def store_path(asked: str | None) -> Path:
+def store_path(file: str | None) -> Path:
     """The file of --store, else the usual one."""
-    return Path(asked).expanduser().absolute() if asked else default_path().absolute()
+    return Path(file).expanduser().absolute() if file else default_path().absolute()
 
 
-def stored(asked: str | None) -> Store:
+def stored(file: str | None) -> Store:
     """The store, if there is one: looking for a run never makes a file."""
-    path = store_path(asked)
+    path = store_path(file)
     if not path.exists():
-        raise LabError(f"there is no store at {path} yet; the first run makes it: ftp-lab run digits --method ftp")
+        raise LabError(f"there is no store at {path} yet; the first run makes it: {first_run()}")
     return Store(path)
 
 
@@ -31,13 +32,13 @@ def find_run(store: Store, prefix: str, *, deleted: bool = False) -> str:
         raise LabError(
             f"RUN is {prefix!r}; give at least the first {SHORTEST} letters of an id that ftp-lab runs shows"
         )
-    found = [r for r in store.runs(text=prefix, limit=None, deleted=deleted) if r.run_id.startswith(prefix.lower())]
-    if not found:
+    runs = [r for r in store.runs(text=prefix, limit=None, deleted=deleted) if r.run_id.startswith(prefix.lower())]
+    if not runs:
         hint = "ftp-lab runs --deleted shows the bin" if deleted else "ftp-lab runs shows all"
         raise LabError(f"RUN is {prefix!r}; no {'deleted ' if deleted else ''}run begins so: {hint}")
-    if len(found) > 1:
-        raise LabError(f"RUN is {prefix!r}; {len(found)} runs begin so: write more letters, such as {found[0].run_id}")
-    return found[0].run_id
+    if len(runs) > 1:
+        raise LabError(f"RUN is {prefix!r}; {len(runs)} runs begin so: write more letters, such as {runs[0].run_id}")
+    return runs[0].run_id
 
 
 def load_run(store: Store, prefix: str) -> RunRecord:
@@ -72,13 +73,33 @@ def put(text: str, name: str | None = None) -> None:
         write(str(name), text)
 
 
-def percent(value: float | None) -> str:
-    """An accuracy as text.
+def number(value: float | None, digits: int = 2) -> str:
+    """A score as text.
 
-    >>> percent(97.249), percent(None)
+    >>> number(97.249), number(None)
     ('97.25', '-')
     """
-    return "-" if value is None or not math.isfinite(value) else f"{value:.2f}"
+    return "-" if value is None or not math.isfinite(value) else f"{value:.{digits}f}"
+
+
+def with_unit(value: float | None, unit: str) -> str:
+    """A score with its unit, for lists in which worlds may stand side by side.
+
+    >>> with_unit(97.249, "%"), with_unit(12.3, "°"), with_unit(None, "%")
+    ('97.25 %', '12.30°', '-')
+    """
+    return "-" if value is None else Metric("", unit).with_unit(value)
+
+
+def first_run() -> str:
+    """The call that a newcomer makes first.
+
+    >>> first_run()
+    'ftp-lab run digits --method ftp'
+    """
+    from ftp.lab.worlds import default
+
+    return f"ftp-lab run {default()} --method ftp"
 
 
 def columns(rows: Iterable[Sequence[str]], right: Iterable[int] = (), indent: str = "") -> str:

@@ -16,11 +16,11 @@ class Stop:
     """
 
     def __init__(self) -> None:
-        self.asked = self.gently = self.pressed = False
+        self.wanted = self.gently = self.pressed = False
         self._main = threading.current_thread() is threading.main_thread()  # no other thread may handle signals
 
     def __call__(self) -> bool:
-        return self.asked
+        return self.wanted
 
     def __enter__(self) -> Self:
         if self._main:
@@ -33,6 +33,6 @@ class Stop:
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
         self.pressed = True
-        if self.asked or not self.gently:
+        if self.wanted or not self.gently:
             raise KeyboardInterrupt
-        self.asked = True  # nothing is printed here: the signal may have come in the middle of another print
+        self.wanted = True  # nothing is printed here: the signal may have come in the middle of another print

@@ -44,7 +44,7 @@ def arguments(parser: ArgumentParser) -> None:
 
 
 def main(options: Namespace) -> int:
-    from ftp.lab.commands.list import corruptions
+    from ftp.lab.catalogue import corruptions
 
     known = tuple(corruptions())
     if options.kind not in ("all", *known):
@@ -52,13 +52,13 @@ def main(options: Namespace) -> int:
     kinds = known if options.kind == "all" else (options.kind,)
     source, target = Path(options.source), Path(options.target)
     jobs = _jobs(source, target, kinds, many=options.kind == "all")
-    there = [to for _, to, _, _ in jobs if to.exists()]
-    if there and not options.force:
-        more = f" and {len(there) - 1} more are" if len(there) > 1 else " is"
-        raise LabError(f"{there[0]}{more} there already; add --force to write over, or name another OUT")
+    existing = [to for _, to, _, _ in jobs if to.exists()]
+    if existing and not options.force:
+        more = f" and {len(existing) - 1} more are" if len(existing) > 1 else " is"
+        raise LabError(f"{existing[0]}{more} there already; add --force to write over, or name another OUT")
     failed = _work(jobs, options, alone=source.is_file())
-    made = len(jobs) - len(failed)
-    say(f"wrote {made} picture{'' if made == 1 else 's'} to {target}")
+    written = len(jobs) - len(failed)
+    say(f"wrote {written} picture{'' if written == 1 else 's'} to {target}")
     if failed:
         say(f"{len(failed)} of {len(jobs)} could not be made")
     return 1 if failed else 0
@@ -84,11 +84,11 @@ def _jobs(source: Path, target: Path, kinds: tuple[str, ...], *, many: bool) -> 
         raise LabError(f"OUT is {str(target)!r} and lies inside IN; name a folder beside it")
     if target.exists() and not target.is_dir():
         raise LabError(f"OUT is {str(target)!r}, which is a file; for a folder it must be a folder")
-    found = sorted(path for path in source.rglob("*") if path.suffix.lower() in FORMATS and path.is_file())
-    if not found:
+    pictures = sorted(path for path in source.rglob("*") if path.suffix.lower() in FORMATS and path.is_file())
+    if not pictures:
         raise LabError(f"there are no pictures in {source}; they must end with one of {', '.join(FORMATS)}")
     jobs = []
-    for path in found:
+    for path in pictures:
         name = path.relative_to(source)
         seed = zlib.crc32(name.as_posix().encode(errors="surrogateescape"))
         jobs += [(path, (target / kind if many else target) / name, kind, seed) for kind in kinds]
@@ -140,12 +140,12 @@ def _damaged(path: Path, suffix: str, kind: str, options: Namespace, seed: int) 
     pixels = pixels.view(image.height, image.width, -1).permute(2, 0, 1).contiguous()
     g = torch.Generator().manual_seed(options.seed + seed)
     out = corrupt(pixels, kind, options.severity, generator=g, parameters=options.parameters)
-    made = Image.frombytes(image.mode, image.size, out.permute(1, 2, 0).contiguous().numpy().tobytes())
+    damaged = Image.frombytes(image.mode, image.size, out.permute(1, 2, 0).contiguous().numpy().tobytes())
     form = FORMATS[suffix]
     if alpha is not None and form in ("PNG", "WEBP"):
-        made.putalpha(alpha)
+        damaged.putalpha(alpha)
     file = io.BytesIO()
-    made.save(file, form, **HOW.get(form, {}))
+    damaged.save(file, form, **HOW.get(form, {}))
     return file.getvalue()
 
 

@@ -10,11 +10,12 @@ from collections import Counter
 from importlib import metadata
 from pathlib import Path
 
-from ftp.lab.commands._parser import add_device, add_store
+from ftp.lab.commands._parser import add_device, add_settings, add_store, written_settings
 from ftp.lab.commands._shared import put, store_path
 from ftp.lab.commands._timing import cores
-from ftp.lab.progress import duration, say
-from ftp.lab.record import LabError
+from ftp.lab.formats import duration
+from ftp.lab.progress import say
+from ftp.lab.record import LabError, Settings
 from ftp.lab.store import Store
 
 HELP = "versions, device, disk and store, and how many seconds a run takes here"
@@ -28,11 +29,18 @@ SEEDS = 5  # of the table that is foretold
 
 
 def arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("--data", metavar="PATH", help="look at this tree of pictures instead, before you train on it")
+    parser.add_argument("--model", metavar="M", help="with --data: the network, such as torchvision:resnet50")
+    add_settings(parser)
     add_device(parser)
     add_store(parser)
 
 
 def main(options: Namespace) -> int:
+    if options.data is not None:
+        return _pictures(options)
+    if options.model or options.pairs or options.labels:
+        raise LabError("--model, --set and --labels belong to --data; write: ftp-lab doctor --data PATH --model M")
     wrong: list[str] = []
     for name, text in (*_software(wrong), *_machine(), *_disk(store_path(options.store), wrong)):
         print(f"{name:10}{text}", flush=True)
@@ -43,20 +51,58 @@ def main(options: Namespace) -> int:
     return 1 if wrong else 0
 
 
+def _pictures(options: Namespace) -> int:
+    """A tree of pictures: what is in it, what is odd about it, and how long a run on it takes."""
+    import torch
+
+    from ftp.lab import worlds
+    from ftp.lab.commands._timing import measure
+    from ftp.lab.settings import resolve
+    from ftp.lab.train import pick_device
+
+    name = next(n for n in worlds.names() if "data" in (kind := worlds.world(n).options) and kind["data"].path)
+    settings = resolve(name, "ftp", written_settings(options, data=options.data, model=options.model))
+    world = worlds.of(settings)
+    remarks = world.remarks()
+    for row, text in world.inventory():
+        print(f"{row:10}{text}", flush=True)
+    for remark in remarks:
+        print(f"look at   {remark}", flush=True)
+    say("timing a few training steps")
+    torch.set_num_threads(1)
+    device = pick_device(options.device)
+    cost = measure(settings, str(device))
+    call = (
+        f"ftp-lab run {name} {' '.join(f'--set {n}={v}' for n, v in _written(settings, options).items())} --method ftp"
+    )
+    speed = f"{settings.batch} images, {settings.batch / cost.step:.0f} images/s, 1 thread"
+    print(f"{'a step':10}{cost.step:.3f} s (ftp on {device}, {speed})")
+    print(f"{'a run':10}about {duration(cost.run(settings.steps))} ({settings.steps} steps, evaluation): {call}")
+    put("All is well." if not remarks else "Training works; what to look at is said above.")
+    return 0
+
+
+def _written(settings: Settings, options: Namespace) -> dict[str, object]:
+    """The settings that were asked for, as they are checked now."""
+    return {
+        name: settings.as_dict()[name] for name in written_settings(options, data=options.data, model=options.model)
+    }
+
+
 def _software(wrong: list[str]) -> list[tuple[str, str]]:
     import ftp
 
-    found, missing = [], []
+    installed, missing = [], []
     for name in PACKAGES:
         try:
-            found.append(f"{name} {metadata.version(name)}")
+            installed.append(f"{name} {metadata.version(name)}")
         except metadata.PackageNotFoundError:
             missing.append(name)
     if missing:
         wrong.append(f"{', '.join(missing)} not installed, write: pip install 'ftp-kit[lab]'")
     return [
         ("ftp-kit", f"{ftp.__version__}, Python {platform.python_version()}, {platform.system()} {platform.machine()}"),
-        ("packages", ", ".join(found)),
+        ("packages", ", ".join(installed)),
     ]
 
 
@@ -81,7 +127,7 @@ def _health(path: Path, place: Path, wrong: list[str]) -> str:
         return "not there yet; the first run makes it"
     try:
         with Store(path) as store:
-            found = Counter(record.status for record in store.runs(limit=None))
+            statuses = Counter(record.status for record in store.runs(limit=None))
         with contextlib.closing(sqlite3.connect(path)) as db:
             verdict = db.execute("PRAGMA quick_check").fetchone()[0]
     except (LabError, sqlite3.Error) as error:
@@ -92,14 +138,14 @@ def _health(path: Path, place: Path, wrong: list[str]) -> str:
         return "damaged"
     if not os.access(path, os.W_OK):
         wrong.append(f"{path} cannot be written, make it writable or set FTP_STORE to another file")
-    runs = ", ".join(f"{count} {status}" for status, count in found.most_common()) or "no runs yet"
+    runs = ", ".join(f"{count} {status}" for status, count in statuses.most_common()) or "no runs yet"
     return f"healthy; {runs}"
 
 
 def _work(device: str, wrong: list[str]) -> list[tuple[str, str]]:
-    """Load each world, train a little in digits, and multiply."""
+    """Load each world, train a little in the first, and multiply."""
     from ftp.lab import worlds
-    from ftp.lab.methods import names
+    from ftp.lab.methods import fitting
     from ftp.lab.settings import resolve, scale
 
     rows = []
@@ -115,16 +161,20 @@ def _work(device: str, wrong: list[str]) -> list[tuple[str, str]]:
         gpu = f" ({torch.cuda.get_device_name(chosen)})" if chosen.type == "cuda" else ""
         rows.append(("device", f"{chosen}{gpu}"))
         for name in worlds.names():
-            if worlds.info(name).offline:
-                worlds.load(name).model(0)
+            world = worlds.load(name)
+            if problem := world.missing():
+                rows.append((name, problem))
+            elif world.offline:
+                world.model(0)
                 rows.append((name, "its weights are there and fit"))
-        settings = resolve("digits", "ftp")
-        cost = measure(settings, str(chosen))
-        rows.append(("a step", f"{cost.step:.3f} s (ftp on digits, {settings.batch} images, 1 thread)"))
-        rows.append(("a run", f"about {duration(cost.run(settings.steps))}: ftp-lab run digits --method ftp"))
-        wanted = [resolve("digits", name) for name in names() for _ in range(SEEDS)]
+        first = worlds.default()
+        settings = resolve(first, "ftp")
+        cost, steps = measure(settings, str(chosen)), settings.steps * len(worlds.of(settings).phases)
+        rows.append(("a step", f"{cost.step:.3f} s (ftp on {first}, {settings.batch} images, 1 thread)"))
+        rows.append(("a run", f"about {duration(cost.run(steps))}: ftp-lab run {first} --method ftp"))
+        wanted = [resolve(first, name) for name in fitting(worlds.load(first)) for _ in range(SEEDS)]
         seconds = expected(wanted, str(chosen), cores())
-        rows.append(("a table", f"about {duration(seconds)}: ftp-lab table digits --seeds {SEEDS}"))
+        rows.append(("a table", f"about {duration(seconds)}: ftp-lab table {first} --seeds {SEEDS}"))
     except LabError as error:
         wrong.append(str(error))
     except ImportError as error:

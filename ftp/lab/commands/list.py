@@ -1,10 +1,7 @@
 """`ftp-lab list`: the worlds, methods, corruptions and figures that there are."""
 
-import ast
-import importlib.util
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable
-from pathlib import Path
 
 from ftp.lab.commands._parser import choice
 from ftp.lab.commands._shared import columns, put
@@ -25,13 +22,15 @@ def main(options: Namespace) -> int:
 
 
 def _worlds() -> str:
-    from ftp.lab.worlds import info, names
+    from ftp.lab.worlds import load, names
 
     lines = []
-    for world in map(info, names()):
+    for world in map(load, names()):
         lines.append(f"  {world.name}: {world.summary}")
-        lines.append(f"    shifts: {', '.join(world.shifts)}")
-        lines.append(f"    {world.size}; {'offline' if world.offline else 'to download'}; the paper's {world.paper}")
+        lines.append(f"    shifts: {', '.join(world.shifts) or 'none'}; measured: {world.metrics[0].axis}")
+        lines += [f"    option {name}={option.default}: {option.help}" for name, option in world.options.items()]
+        paper = f"; the paper's {world.paper}" if world.paper else ""
+        lines.append(f"    {world.size}; {'offline' if world.offline else 'to download'}{paper}")
     return "\n".join(lines)
 
 
@@ -44,26 +43,9 @@ def _methods() -> str:
 
 
 def _corruptions() -> str:
-    return columns([(kind, text) for kind, text in corruptions().items()], indent="  ")
+    from ftp.lab.catalogue import corruptions
 
-
-def corruptions() -> dict[str, str]:
-    """Every corruption and its one line, read from the sources: importing them would wait for torch.
-
-    >>> corruptions()["contrast"].split(":")[0]
-    'A flat picture'
-    """
-    spec = importlib.util.find_spec("ftp.lab.corruptions")
-    folders = spec.submodule_search_locations if spec else None
-    found = {}
-    for path in sorted(path for folder in folders or () for path in Path(folder).glob("*.py")):
-        for node in ast.parse(path.read_text(encoding="utf-8")).body:
-            for mark in node.decorator_list if isinstance(node, ast.FunctionDef) else ():
-                if isinstance(mark, ast.Call) and isinstance(mark.func, ast.Name) and mark.func.id == "corruption":
-                    assert isinstance(node, ast.FunctionDef)
-                    lines = (ast.get_docstring(node) or "").splitlines()
-                    found[str(ast.literal_eval(mark.args[0]))] = lines[0] if lines else ""
-    return found
+    return columns([(name, kind.text) for name, kind in corruptions().items()], indent="  ")
 
 
 def _figures() -> str:

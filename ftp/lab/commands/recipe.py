@@ -4,14 +4,16 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping
 from typing import Any
 
-from ftp.lab.commands._shared import columns, percent, put, settings_text
+from ftp.lab.commands._parser import add_world
+from ftp.lab.commands._shared import columns, number, put, settings_text
+from ftp.lab.worlds import default
 
 HELP = "how the settings of a world were chosen: the grid, the outcome, the choice"
-EXAMPLE = "ftp-lab recipe digits ftp"
+EXAMPLE = f"ftp-lab recipe {default()} ftp"
 
 
 def arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("world", metavar="WORLD", help="such as digits")
+    add_world(parser)
     parser.add_argument("method", metavar="METHOD", nargs="?", help="all trials of this one (a line for each method)")
 
 
@@ -19,7 +21,8 @@ def main(options: Namespace) -> int:
     from ftp.lab import methods, recipes, worlds
     from ftp.lab.settings import scale
 
-    world = worlds.info(options.world).name
+    world = options.world
+    worlds.world(world)  # one that is not there is told
     if options.method:
         methods.method(options.method)
     sheet = recipes.tuned(world, scale())
@@ -48,7 +51,7 @@ def _overview(sheet: Mapping[str, Any]) -> str:
         if trials or choice or grid:
             values = "; ".join(f"{setting}: {' '.join(map(str, tried))}" for setting, tried in grid.items())
             best: Mapping[str, Any] = next((trial for trial in trials if _is_chosen(trial, choice)), {})
-            rows.append((name, str(len(trials)), percent(best.get("val_mean")), settings_text(choice.items()), values))
+            rows.append((name, str(len(trials)), number(best.get("val_mean")), settings_text(choice.items()), values))
     return "\n".join([_budget(sheet), columns(rows, right=[1, 2])])
 
 
@@ -71,9 +74,9 @@ def _trials(sheet: Mapping[str, Any], method: str) -> str:
         return f"{method} was not tuned here."
     rows = [("val", "of each seed", "settings", "")]
     for trial in sorted(trials, key=lambda trial: -(trial.get("val_mean") or 0.0)):
-        seeds = " ".join(percent(value) for value in trial.get("val", []))
+        seeds = " ".join(number(value) for value in trial.get("val", []))
         mark = "<- chosen" if _is_chosen(trial, choice) else ""
-        rows.append((percent(trial.get("val_mean")), seeds, settings_text(trial["settings"].items()), mark))
+        rows.append((number(trial.get("val_mean")), seeds, settings_text(trial["settings"].items()), mark))
     return "\n".join([_budget(sheet), columns(rows, right=[0])])
 
 

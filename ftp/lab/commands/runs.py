@@ -11,23 +11,26 @@ from ftp.lab.commands._shared import (
     columns,
     differing,
     find_run,
-    percent,
+    first_run,
     put,
     settings_text,
     store_path,
     stored,
+    with_unit,
 )
-from ftp.lab.progress import duration, say
+from ftp.lab.formats import duration
+from ftp.lab.progress import say
 from ftp.lab.record import STATUSES, LabError, RunRecord, finite
 
-HELP = "the runs in the store, newest first; also: runs rename, delete, undelete, purge"
+HELP = "the runs in the store, newest first; also: runs resume, rename, delete, undelete, purge"
 EXAMPLE = "ftp-lab runs --method ftp --status done"
 FORMS = {"rename": "runs rename RUN NAME", "delete": "runs delete RUN", "undelete": "runs undelete RUN"}
-FORMS["purge"] = "runs purge RUN"
+FORMS |= {"purge": "runs purge RUN", "resume": "runs resume RUN"}
 
 
 def arguments(parser: ArgumentParser) -> None:
-    forms = "nothing, or: rename RUN NAME, delete RUN, undelete RUN, purge RUN (removes it for good, files included)"
+    forms = "nothing, or: resume RUN (also one that an older version began), rename RUN NAME, delete RUN, "
+    forms += "undelete RUN, purge RUN (removes it for good, files included)"
     parser.add_argument("words", metavar="WORD", nargs="*", help=forms)
     parser.add_argument("--world", metavar="W", help="only runs in this world")
     parser.add_argument("--method", metavar="M", help="only runs of this method")
@@ -44,24 +47,24 @@ def main(options: Namespace) -> int:
     if options.words:
         return _change(options)
     if options.world is not None:
-        worlds.info(options.world)
+        worlds.world(options.world)
     if options.method is not None:
         methods.method(options.method)
     if options.json not in (None, "-"):
         check_target(options.json)
-    found = _found(options)
+    records = _records(options)
     if options.json:
-        put(json.dumps([_plain(record) for record in found], indent=2, allow_nan=False), options.json)
-    elif found:
-        put(_text(found))
+        put(json.dumps([_plain(record) for record in records], indent=2, allow_nan=False), options.json)
+    elif records:
+        put(_text(records))
     else:
-        say(f"no such runs in {store_path(options.store)}; make one with: ftp-lab run digits --method ftp")
-    if len(found) == options.limit:
+        say(f"no such runs in {store_path(options.store)}; make one with: {first_run()}")
+    if len(records) == options.limit:
         say(f"these are the newest {options.limit}; --limit shows more")
     return 0
 
 
-def _found(options: Namespace) -> list[RunRecord]:
+def _records(options: Namespace) -> list[RunRecord]:
     if not store_path(options.store).exists():
         return []
     with stored(options.store) as store:
@@ -72,13 +75,17 @@ def _found(options: Namespace) -> list[RunRecord]:
 
 
 def _change(options: Namespace) -> int:
-    """rename, delete, undelete, purge."""
+    """rename, delete, undelete, purge, resume."""
     what, *rest = options.words
     if what not in FORMS or len(rest) != (2 if what == "rename" else 1):
         forms = [FORMS[what]] if what in FORMS else FORMS.values()
         raise LabError(f"runs is followed by {' '.join(options.words)!r}; it must be {', or '.join(forms)}, or nothing")
     with stored(options.store) as store:
         run = find_run(store, rest[0], deleted=what == "undelete")
+        if what == "resume":
+            from ftp.lab.commands.run import resume
+
+            return resume(store, run)
         if what == "purge":
             store.delete(run)
             store.purge(run_id=run)
@@ -96,12 +103,13 @@ def _change(options: Namespace) -> int:
     return 0
 
 
-def _text(found: list[RunRecord]) -> str:
+def _text(records: list[RunRecord]) -> str:
     now = time.time()
     rows = [("run", "status", "world", "method", "seed", "ID", "OOD avg.", "made", "")]
-    for record in found:
+    for record in records:
         settings, result = record.settings, record.result or {}
-        numbers = percent(result.get("id")), percent(result.get("ood_avg"))
+        unit = str(result.get("metric", {}).get("unit", ""))
+        numbers = with_unit(result.get("id"), unit), with_unit(result.get("ood_avg"), unit)
         more = [record.name, settings_text(differing(record)), " ".join(record.error.split())]
         shown = (record.run_id, record.status, settings.world, settings.method, str(settings.seed), *numbers)
         rows.append((*shown, _ago(now - record.created), "; ".join(part for part in more if part)))

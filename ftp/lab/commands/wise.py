@@ -4,7 +4,7 @@ import json
 from argparse import ArgumentParser, Namespace
 
 from ftp.lab.commands._parser import add_device, add_store, add_threads, whole
-from ftp.lab.commands._shared import check_target, columns, load_run, percent, put, stored
+from ftp.lab.commands._shared import check_target, columns, load_run, number, put, stored
 from ftp.lab.progress import Progress
 from ftp.lab.record import finite
 
@@ -39,8 +39,8 @@ def main(options: Namespace) -> int:
         torch.set_num_threads(options.threads)
         alphas = [i / (options.alphas - 1) for i in range(options.alphas)]
         device = str(pick_device(options.device))
-        world = worlds.load(record.settings.world)
-        for name in ("id", *world.info.shifts):
+        world = worlds.of(record.settings)
+        for name in (world.home, *world.shifts):
             world.split(name)  # loaded before the clock of the bar starts
         with Progress(len(alphas), "points") as progress:
             ended: list[float] = []
@@ -51,12 +51,13 @@ def main(options: Namespace) -> int:
 
             curve = wise(record, store, alphas, device=device, limit=options.images, progress=show)
     rows = list(zip(curve.alphas, curve.id, curve.ood_avg, strict=True))
-    best = max(rows, key=lambda row: row[1] + row[2])[0]
+    top = curve.metric.best(row[1] + row[2] for row in rows)
+    best = next(alpha for alpha, home, shifted in rows if home + shifted == top)
     if options.json:
         names = {"run_id": record.run_id, "method": record.settings.method, "seed": record.settings.seed}
         numbers = {"alphas": curve.alphas, "id": curve.id, "ood_avg": curve.ood_avg, "best": best}
         put(json.dumps(finite({**names, **numbers}), indent=2, allow_nan=False), options.json)
     if options.json != "-":
-        lines = [(f"{a:.3g}", percent(x), percent(y), "<- best mean of both" if a == best else "") for a, x, y in rows]
+        lines = [(f"{a:.3g}", number(x), number(y), "<- best mean of both" if a == best else "") for a, x, y in rows]
         put(columns([("alpha", "ID", "OOD avg.", ""), *lines], right=[0, 1, 2]))
     return 0

@@ -84,8 +84,8 @@ def corrupt(
     out = torch.empty(x.shape, dtype=x.dtype, device=x.device)
     group = _group(x[0, 0].numel()) if x.device.type == "cpu" and len(x) else max(1, len(x))
     for part, place in ((x[i : i + group], out[i : i + group]) for i in range(0, len(x), group)):
-        own = _own(part.expand(-1, 3, -1, -1) if grey else part, chosen.eight_bit)
-        _write(chosen.function(own, *numbers, **random), place, chosen.eight_bit)
+        copy = _private_copy(part.expand(-1, 3, -1, -1) if grey else part, chosen.eight_bit)
+        _write(chosen.function(copy, *numbers, **random), place, chosen.eight_bit)
     return out.view(images.shape)
 
 
@@ -98,7 +98,7 @@ def _group(pixels: int) -> int:
     return max(1, PIXELS // pixels, min(FEW, 2 * PIXELS // pixels))
 
 
-def _own(x: Tensor, eight_bit: bool) -> Tensor:
+def _private_copy(x: Tensor, eight_bit: bool) -> Tensor:
     """A private copy: float32 in [0, 1], or uint8 for the kinds that work on files."""
     if x.dtype == torch.uint8:
         return x if eight_bit else x.float().contiguous().mul_(1 / 255)

@@ -68,8 +68,8 @@ def across(x: Tensor, columns: Blocks) -> Tensor:
     """
     flat = x.reshape(-1, x.shape[-1])
     out = x.new_empty(len(flat), columns[-1][0].stop)
-    for there, source, part in columns:
-        torch.mm(flat[:, source], part.to(x.device).T, out=out[:, there])
+    for target, source, part in columns:
+        torch.mm(flat[:, source], part.to(x.device).T, out=out[:, target])
     return out.view(*x.shape[:-1], out.shape[-1])
 
 
@@ -83,9 +83,9 @@ def down(x: Tensor, rows: Blocks, add_to: Tensor | None = None) -> Tensor:
     pile = x.reshape(-1, *x.shape[-2:])
     shape = (*x.shape[:-2], rows[-1][0].stop, x.shape[-1])
     out = (x.new_empty(shape) if add_to is None else add_to).view(-1, *shape[-2:])
-    for there, source, part in rows:
+    for target, source, part in rows:
         left = part.to(x.device).expand(len(pile), -1, -1)
-        torch.baddbmm(out[:, there], left, pile[:, source], beta=float(add_to is not None), out=out[:, there])
+        torch.baddbmm(out[:, target], left, pile[:, source], beta=float(add_to is not None), out=out[:, target])
     return out.view(shape)
 
 

@@ -63,9 +63,6 @@ def transforms(table: Table, quality: int, width: int, device: torch.device) -> 
 
     libjpeg keeps whole numbers: after the rows 4 sqrt(8) times the transform, after the columns 8 times. These
     roundings decide which way a coefficient falls that lies near the middle between two multiples.
-
-    >>> [part.shape for part in transforms(LIGHT, 25, 16, torch.device("cpu"))[2:4]]
-    [torch.Size([8, 16]), torch.Size([8, 16])]
     """
     waves, steps = cosines(), quantisation(table, quality).repeat(1, width // 8)
     # the tiny surplus rounds halves away from zero, as libjpeg does
@@ -127,9 +124,6 @@ def libjpeg() -> Callable[[Tensor, int], Tensor] | None:
     """torchvision's libjpeg: write an image (3, height, width) of bytes at a quality, and read it. None without it.
 
     Its Python functions are to go, and warn at each call; the operators under them are taken while they are there.
-
-    >>> (codec := libjpeg()) is None or codec(torch.full((3, 8, 8), 200, dtype=torch.uint8), 50).shape
-    torch.Size([3, 8, 8])
     """
     try:
         importlib.import_module("torchvision.io")  # registers them; a second, and only JPEG needs it

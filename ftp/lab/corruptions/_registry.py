@@ -15,9 +15,7 @@ class Corruption:
     """One kind of damage: the function, and its parameters for the severities 1 to 5 in both published sets.
 
     `colour`: the function needs three channels. `eight_bit`: it works on levels 0 to 255, as image files do.
-
-    >>> Corruption("dim", lambda x, factor: x * factor, ((0.5,),) * 5, ((0.9,),) * 5).random
-    False
+    `moves_pixels`: what was at one place is at another afterwards, so a map of targets would no longer lie on it.
     """
 
     name: str
@@ -26,6 +24,7 @@ class Corruption:
     cifar: Severities
     colour: bool = False
     eight_bit: bool = False
+    moves_pixels: bool = False
 
     @property
     def random(self) -> bool:
@@ -43,6 +42,7 @@ def corruption(
     cifar: Iterable[float | tuple[float, ...]],
     colour: bool = False,
     eight_bit: bool = False,
+    moves_pixels: bool = False,
 ) -> Callable[[Function], Function]:
     """Register a function x, *parameters -> x under a name, with five parameter tuples for each set.
 
@@ -62,7 +62,7 @@ def corruption(
         raise ValueError(f"two corruptions are called {name!r}; they are found by name: choose another one")
 
     def register(function: Function) -> Function:
-        REGISTRY[name] = Corruption(name, function, sets[0], sets[1], colour, eight_bit)
+        REGISTRY[name] = Corruption(name, function, sets[0], sets[1], colour, eight_bit, moves_pixels)
         return function
 
     return register

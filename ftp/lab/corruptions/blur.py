@@ -86,6 +86,7 @@ def gaussian_blur(x: Tensor, sigma: float) -> Tensor:
 
 @corruption(
     "glass_blur",
+    moves_pixels=True,
     imagenet=[(0.7, 1, 2), (0.9, 2, 1), (1, 2, 3), (1.1, 3, 2), (1.5, 4, 2)],
     cifar=[(0.05, 1, 1), (0.25, 1, 1), (0.4, 1, 1), (0.25, 1, 2), (0.4, 1, 2)],
 )
@@ -151,6 +152,7 @@ def motion_blur(x: Tensor, radius: int, sigma: float, *, generator: Generator | 
 
 @corruption(
     "zoom_blur",
+    moves_pixels=True,
     imagenet=[(1.11, 0.01), (1.16, 0.01), (1.21, 0.02), (1.26, 0.02), (1.31, 0.03)],
     cifar=[(1.06, 0.01), (1.11, 0.01), (1.16, 0.01), (1.21, 0.01), (1.26, 0.01)],
 )

@@ -86,8 +86,8 @@ def add_up(x: Tensor, first: Tensor, count: Tensor) -> Tensor:
     """
     total = x.index_select(2, first).to(torch.int16)
     for further in range(1, int(count.max())):
-        there = (further < count).to(x.dtype)[:, None]
-        total += x.index_select(2, first + (count - 1).clamp(max=further)) * there
+        in_box = (further < count).to(x.dtype)[:, None]
+        total += x.index_select(2, first + (count - 1).clamp(max=further)) * in_box
     return total
 
 
@@ -163,6 +163,7 @@ def jpeg_by_formula(x: Tensor, quality: int) -> Tensor:
 
 @corruption(
     "elastic_transform",
+    moves_pixels=True,
     imagenet=[(0.0625, 0.01, 0), (0.08125, 0.01, 0), (0.10625, 0.01, 0), (0.125, 0.01, 0), (0.15, 0.01, 0)],
     cifar=[(0, 0, 0.08), (0.05, 0.2, 0.07), (0.08, 0.06, 0.06), (0.1, 0.04, 0.05), (0.1, 0.03, 0.03)],
 )

@@ -67,8 +67,8 @@ def shot_noise(x: Tensor, photons: float, *, generator: Generator | None) -> Ten
     cell = level.add_(column).to(torch.int32).flatten()
     limit, other = (table.to(x.device).index_select(0, cell).view_as(x) for table in poisson_table(photons))
     # keep the column's own count below the limit, take the other one above it
-    own = limit.sub_(draw).mul_(STEEP).clamp_(0, 1)
-    return other.lerp_(column, own).div_(photons)
+    share = limit.sub_(draw).mul_(STEEP).clamp_(0, 1)
+    return other.lerp_(column, share).div_(photons)
 
 
 @corruption("impulse_noise", imagenet=[0.03, 0.06, 0.09, 0.17, 0.27], cifar=[0.01, 0.02, 0.03, 0.05, 0.07])

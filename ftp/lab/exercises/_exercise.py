@@ -17,6 +17,7 @@ import ftp
 
 RIGHT, WRONG, NOT_ATTEMPTED = "right", "wrong", "not attempted"
 CLOSE = 1e-5  # an answer in float32 is as good as one in float64
+DIGITS = 4  # of a number that is shown
 MANY = 12  # more numbers than this are not shown
 
 
@@ -178,9 +179,23 @@ def equals(truth: Callable[..., Any]) -> Callable[..., str | None]:
         if expected.numel() > MANY:
             far = (value - expected).abs().max().item()
             return f"the shape {tuple(expected.shape)} is right, but an entry is off by {far:.3g}"
-        return f"expected {show(expected)}, yours gave {show(value)}"
+        right, yours = apart(expected, value)
+        return f"expected {right}, yours gave {yours}"
 
     return judge
+
+
+def apart(expected: Tensor, given: Tensor) -> tuple[str, str]:
+    """Two unequal answers as texts, with as many digits as it takes to see that they differ.
+
+    >>> apart(torch.tensor([1.0, 2.0], dtype=torch.float64), torch.tensor([1.0, 2.0001], dtype=torch.float64))
+    ('[1, 2]', '[1, 2.0001]')
+    """
+    for digits in range(DIGITS, 17):
+        right, yours = show(expected, digits), show(given, digits)
+        if right != yours:
+            break
+    return right, yours
 
 
 def numbers(value: Any) -> Tensor:
@@ -201,7 +216,7 @@ def numbers(value: Any) -> Tensor:
         raise Failed(f"a number or a tensor is expected, yours is of type {type(value).__name__}") from None
 
 
-def show(value: Tensor | Sequence[float]) -> str:
+def show(value: Tensor | Sequence[float], digits: int = DIGITS) -> str:
     """A few numbers, rounded, as a person would write them; of many only their shape.
 
     >>> show(torch.tensor([[3.0, -4.0], [1.0, 0.25]])), show(torch.zeros(20, 3))
@@ -210,13 +225,13 @@ def show(value: Tensor | Sequence[float]) -> str:
     tensor = torch.as_tensor(value)
     if tensor.numel() > MANY:
         return f"a tensor of shape {tuple(tensor.shape)}"
-    return _text(tensor.tolist())
+    return _text(tensor.tolist(), digits)
 
 
-def _text(value: Any) -> str:
+def _text(value: Any, digits: int) -> str:
     if isinstance(value, list):
-        return f"[{', '.join(map(_text, value))}]"
-    return f"{value + 0.0:.4g}"  # adding 0.0 turns -0 into 0
+        return f"[{', '.join(_text(entry, digits) for entry in value)}]"
+    return f"{value + 0.0:.{digits}g}"  # adding 0.0 turns -0 into 0
 
 
 def _copy(argument: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Lesson 04: one Adam step on the leash, Alg. 2. The truth sums up what the moments have seen, in plain numbers."""
+"""Lesson 04b: one Adam step on the leash, Alg. 2. The truth sums up what the moments have seen, in plain numbers."""
 
 import math
 
@@ -46,7 +46,7 @@ def _code(m: str = "0.9 * m + 0.1 * grad", v: str = "0.999 * v + 0.001 * grad**2
 
 EXERCISE = Exercise(
     name="adam_update",
-    lesson="04",
+    lesson="04b",
     answer="my_adam_update",
     missing="the new γ, m and v of Alg. 2",
     well_done="Every line of Alg. 2. The size of the slope cancels: the first move is 0.744 μ, whatever the slope.",

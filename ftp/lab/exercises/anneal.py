@@ -1,4 +1,4 @@
-"""Lesson 04: positive gradient annealing, Eq. 5. The truth is an `if` for each layer, as Alg. 1 writes it."""
+"""Lesson 04b: positive gradient annealing, Eq. 5. The truth is an `if` for each layer, as Alg. 1 writes it."""
 
 import torch
 from torch import Tensor
@@ -36,7 +36,7 @@ def _questions() -> tuple[Question, ...]:
 
 EXERCISE = Exercise(
     name="anneal",
-    lesson="04",
+    lesson="04b",
     answer="my_anneal",
     missing="the slopes, those above 0 multiplied by κ",
     well_done="What would lengthen a leash counts in full, what would shorten it only κ times.",

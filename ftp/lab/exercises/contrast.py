@@ -75,6 +75,10 @@ def my_contrast(images, factor):
             "you took one mean for a channel of all images; a dark image and a bright one must not share it.",
         ),
         Mistake(
+            "my_contrast = lambda images, factor: (images - images.mean((2, 3))) * factor + images.mean((2, 3))",
+            "the mean has lost the two dimensions of the pixels and lines up with the wrong ones; write keepdim=True.",
+        ),
+        Mistake(
             "my_contrast = lambda images, factor: (images - 0.5) * factor + 0.5",
             "you pulled the pixels towards 0.5; it must be the mean of the picture.",
         ),

@@ -40,7 +40,7 @@ def scores(experiment: int) -> Scores:
         return left, right
     group = {3: "few_steps", 4: "few_steps", 6: "tiny_lr"}.get(experiment, "methods")
     against = {2: ("finetune", "gentle"), 5: ("linear_probe", "methods")}.get(experiment, ("finetune", group))
-    runs = recorded("digits", "ftp", group=group), recorded("digits", against[0], group=against[1])
+    runs = recorded(method="ftp", group=group), recorded(method=against[0], group=against[1])
     ours, theirs = ([_score(experiment, run.result) for run in half] for half in runs)
     return ours, theirs
 

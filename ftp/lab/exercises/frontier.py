@@ -4,8 +4,8 @@ import torch
 from torch import Tensor
 
 from ftp.lab.exercises._exercise import Exercise, Mistake, Question, equals
-from ftp.lab.record import average
 from ftp.lab.recordings import by_method, recorded
+from ftp.lab.summary import average
 
 
 def by_sweeping(points: Tensor) -> list[float]:
@@ -67,7 +67,7 @@ EXERCISE = Exercise(
         _question("(98, 80), (98, 85) and (90, 85)", [[98, 80], [98, 85], [90, 85]]),
         _question("(97, 85) twice and (98, 80)", [[97, 85], [97, 85], [98, 80]]),
         _question("(98, 60), (97.9, 61), (95, 62) and (96, 70)", [[98, 60], [97.9, 61], [95, 62], [96, 70]]),
-        Question("the recorded methods of the digits world", (recorded_means(),)),
+        Question("the recorded methods", (recorded_means(),)),
     ),
     judge=equals(by_sweeping),
     mistakes=(
@@ -87,6 +87,10 @@ EXERCISE = Exercise(
             "my_frontier = lambda points: "
             "~((points[:, None] >= points[None]).all(2) & ~torch.eye(len(points), dtype=torch.bool)).any(0)",
             "of two equal methods neither beats the other; both stay.",
+        ),
+        Mistake(
+            "my_frontier = lambda points: ~(points[:, None] >= points[None]).all(2).any(0)",
+            "with >= alone every method beats itself, so nobody is left; who beats must also be better in one column.",
         ),
         Mistake(
             "my_frontier = lambda points: (points[:, None] >= points[None]).all(2).all(1)",

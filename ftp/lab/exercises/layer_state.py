@@ -47,6 +47,7 @@ def my_state(gamma, distance, boundary):
         case(0.07, 0.07, 0.07),
         case(0.3, 0.3, 0.15),
         case(0.5, 0.01, 0.0),
+        case(0.2, 0.2, 0.0),
     ),
     judge=equals(truth),
     mistakes=(
@@ -77,6 +78,13 @@ def my_state(gamma, distance, boundary):
         Mistake(
             "def my_state(g, d, b): return 0 if d < 0.05 else 1 if b > 0.1 else 2",
             "you asked how far the layer has gone; ask how far it may go: at home means a leash without length.",
+        ),
+        *(
+            Mistake(
+                f"def my_state(g, d, b): return 0 if g < 0.05 else 1 if {often} else 2",
+                "the rows pulled back are a share, from 0 to 1, and not a percentage: a tenth of them is 0.1.",
+            )
+            for often in ("b > 10", "100 * b > 0.1")
         ),
     ),
     variants=(

@@ -3,6 +3,7 @@
 import re
 from typing import Any
 
+from ftp.lab import worlds
 from ftp.lab.exercises._exercise import Exercise, Mistake, Question
 
 NEEDED = {
@@ -19,7 +20,7 @@ NEEDED = {
 
 
 VAL = {"val", "valid", "validation", "dev", "development"}
-FILLERS = {"a", "an", "the", "of", "on", "my", "our", "set", "data", "split", "heap", "images", "digits"}
+FILLERS = {"a", "an", "the", "of", "on", "my", "our", "set", "data", "split", "heap", "images", *worlds.names()}
 SHIFTED = {"ood", "shift", "shifts", "shifted", "look", "looks", "corruption", "corruptions", "corrupted"}
 SHIFTED |= {"inverted", "noisy", "faint", "grainy"}  # the looks of the lesson
 AT_HOME = {"id", "test", "tests", "testing", "tested"}

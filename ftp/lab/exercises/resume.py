@@ -88,13 +88,22 @@ def _code(*lines: str) -> str:
     return "\n".join(["def my_resume(layers, saved):", *(f"    {line}" for line in lines)])
 
 
-def _without(*keys: str) -> str:
+def _without(*keys: str, copied: bool = True) -> str:
+    kept = "value.clone() if isinstance(value, torch.Tensor) else value" if copied else "value"
     return _code(
         "for name, layer in layers.items():",
         "    for key, value in vars(saved[name]).items():",
         f"        if key not in {keys!r}:",
-        "            setattr(layer, key, value.clone() if isinstance(value, torch.Tensor) else value)",
+        f"            setattr(layer, key, {kept})",
     )
+
+
+REST = ("anchor", "deviation", "m", "v", "t")
+GAMMA_ALONE = "only γ is restored; a layer also needs its anchor, its deviation and Adam's m, v and t."
+UNTIED = (
+    "γ and Adam's memory are restored, but neither the anchor nor the deviation: the leash is tied to where the run "
+    "stopped, and the first slope is 0."
+)
 
 
 NOTHING = "the layers are as new, so the next step pulls every row back; fill the very layers that you were given."
@@ -113,9 +122,12 @@ MISTAKES = (
     Mistake(_without("m", "v"), "Adam's moments are not restored, so γ loses its momentum."),
     Mistake(_without("t"), "the count t is not restored, so Adam corrects its moments as if they had just begun."),
     Mistake(_without("m", "v", "t"), "γ is there, but Adam's memory of it (m, v, t) is not."),
+    Mistake(_without("gamma"), "γ is not restored, so a new leash, 1e-8 long, pulls every row back to its anchor."),
+    *(Mistake(_without(*REST, copied=copied), GAMMA_ALONE) for copied in (True, False)),
+    *(Mistake(_without("anchor", "deviation", copied=copied), UNTIED) for copied in (True, False)),
     Mistake(
-        _without("anchor", "deviation", "m", "v", "t"),
-        "only γ is restored; a layer also needs its anchor, its deviation and Adam's m, v and t.",
+        _without("anchor", "m", "v", "t"),
+        "γ and the deviation are restored, but neither the anchor nor Adam's memory (m, v, t).",
     ),
     Mistake(
         _without("deviation", "m", "v", "t"),

@@ -200,6 +200,7 @@ def _but(*changes: tuple[str, str]) -> str:
 
 
 TURNED = "the slope has the other sign, so γ shrinks where it should grow; take gamma_grad as it is, along W~ - W0."
+MOVED = "you moved layer.anchor with the weights; the post stands still: the anchor is W0 in every step."
 UNTIED = "you kept W~ itself as the deviation; the way from the anchor is wanted: unconstrained - layer.anchor."
 MISTAKES = (
     Mistake(
@@ -244,6 +245,8 @@ MISTAKES = (
         _but((_PULL, "return ftp.project_mars(unconstrained, 0 * layer.anchor, layer.gamma)")),
         "you pulled towards zero; the rows are tied to layer.anchor.",
     ),
+    Mistake(_but((_PULL, _PULLED + "layer.anchor = pulled\nreturn pulled")), MOVED),
+    Mistake(_but((_PULL, _PULLED + "layer.anchor = unconstrained\nreturn pulled")), MOVED),
     Mistake(_but((_SLOPE, _SLOPE.replace("(gamma_grad", "(-gamma_grad"))), TURNED),
     Mistake(_but((_SLOPE, _SLOPE.replace("anneal(", "-anneal("))), TURNED),
     Mistake(_but((_WAY, "layer.deviation = unconstrained")), UNTIED),

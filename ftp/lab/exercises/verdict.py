@@ -1,34 +1,11 @@
 """Lesson 10: does it help, does it not, or can these seeds not tell? Paired differences and their standard error."""
 
-import math
-import statistics
-from collections.abc import Sequence
-
 from ftp.lab.exercises._exercise import Exercise, Mistake, Question, equals
+from ftp.lab.noise import beyond_noise as truth
+from ftp.lab.noise import paired as gain
 
+__all__ = ["EXERCISE", "FALSIFIED", "HELPS", "OPEN", "gain", "truth"]
 HELPS, OPEN, FALSIFIED = 1, 0, -1
-ERRORS = 3  # standard errors
-
-
-def gain(ours: Sequence[float], theirs: Sequence[float]) -> tuple[float, float]:
-    """The mean difference, paired by seed, and its standard error.
-
-    >>> gain([3.0, 5.0], [1.0, 1.0])
-    (3.0, 1.0)
-    """
-    differences = [a - b for a, b in zip(ours, theirs, strict=True)]
-    return statistics.fmean(differences), statistics.stdev(differences) / math.sqrt(len(differences))
-
-
-def truth(ours: Sequence[float], theirs: Sequence[float], promise: float = 0.0) -> int:
-    """1 if the gain is above the promise by three standard errors, -1 if it is below by as many, else 0.
-
-    >>> truth([9.0, 9.1], [1.0, 1.2]), truth([1.0, 1.2], [9.0, 9.1]), truth([1.0, 9.0], [2.0, 3.0])
-    (1, -1, 0)
-    """
-    mean, error = gain(ours, theirs)
-    return HELPS if mean - ERRORS * error > promise else FALSIFIED if mean + ERRORS * error < promise else OPEN
-
 
 WAVES = [2.0, 1.0, 3.0, 1.5, 2.5, 0.5, 3.5, 2.0, 1.0, 3.0, 1.5, 2.5, 0.5, 3.5, 1.0, 3.0]
 

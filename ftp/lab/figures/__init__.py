@@ -14,9 +14,9 @@ from typing import Any
 
 import plotly.graph_objects as go
 
-from ftp.lab.figures._data import WiseCurve
 from ftp.lab.figures._registry import REGISTRY, Figure, figure
-from ftp.lab.figures._template import METHOD_STYLE
+from ftp.lab.figures.data import WiseCurve
+from ftp.lab.figures.template import METHOD_STYLE
 from ftp.lab.record import LabError
 from ftp.lab.registry import unknown
 
@@ -45,7 +45,7 @@ def find(name: str) -> Figure:
 def draw(name: str, data: Any, *, dark: bool = False, **options: Any) -> go.Figure:
     """The figure of that name, drawn.
 
-    >>> from ftp.lab.figures._data import example
+    >>> from ftp.lab.figures.data import example
     >>> [trace.name for trace in draw("id_ood", [example("finetune"), example("ftp")]).data]
     ['Vanilla FT', 'FTP']
     """

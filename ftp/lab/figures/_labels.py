@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ftp.lab.figures._template import faint, note, theme
+from ftp.lab.figures.template import faint, note, theme
 
 LETTER = 7.0  # the mean width of a letter at 13 pixels
 LINE = 17.0  # the height of a line

@@ -1,17 +1,16 @@
 """The registry: what a figure is, and the decorator that makes a function one."""
 
-import csv
 import inspect
-import io
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import plotly.graph_objects as go
 
+from ftp.lab.formats import to_csv
 from ftp.lab.record import LabError
 
-Needs = Literal["one", "many", "wise"]
+Needs = Literal["one", "many", "wise", "task run", "task runs"]
 Lines = list[dict[str, Any]]
 Draw = Callable[..., go.Figure]
 Table = Callable[..., Lines]
@@ -19,7 +18,10 @@ Table = Callable[..., Lines]
 
 @dataclass(frozen=True)
 class Figure:
-    """One kind of picture. It needs one run, many runs, or curves of WiSE, and answers one question."""
+    """One kind of picture. It needs one run or many, of tasks in a row perhaps, or curves of WiSE.
+
+    A picture that needs a "task run" draws one run of a world with tasks, one that needs "task runs" draws several.
+    """
 
     name: str
     title: str
@@ -31,31 +33,26 @@ class Figure:
     @property
     def options(self) -> dict[str, Any]:
         """What can be chosen besides `dark`, and what is chosen if nothing is said."""
-        found = inspect.signature(self.function).parameters.values()
-        return {p.name: p.default for p in found if p.kind is p.KEYWORD_ONLY and p.name != "dark"}
+        parameters = inspect.signature(self.function).parameters.values()
+        return {p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY and p.name != "dark"}
 
     def draw(self, data: Any, *, dark: bool = False, **options: Any) -> go.Figure:
         """The picture of a run, of several runs, or of curves; one and a list of one are the same."""
-        return self.function(self._given(data), dark=dark, **options)
+        return self.function(self._one_or_several(data), dark=dark, **options)
 
     def table(self, data: Any, **options: Any) -> Lines:
         """The numbers of the picture, one dict per line; all lines have the same keys. None is a missing number."""
-        return self.lines(self._given(data), **options)
+        return self.lines(self._one_or_several(data), **options)
 
     def csv(self, data: Any, **options: Any) -> str:
         """The table for a spreadsheet."""
-        lines = self.table(data, **options)
-        out = io.StringIO()
-        writer = csv.DictWriter(out, list(lines[0]), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(lines)
-        return out.getvalue()
+        return to_csv(self.table(data, **options))
 
-    def _given(self, data: Any) -> Any:
+    def _one_or_several(self, data: Any) -> Any:
         several = list(data) if isinstance(data, Iterable) else [data]
         if not several:
             raise LabError(f"the figure {self.name} was given nothing to draw; give at least one run")
-        if self.needs != "one":
+        if self.needs not in ("one", "task run"):
             return several
         if len(several) > 1:
             raise LabError(f"the figure {self.name} draws one run and {len(several)} were given; choose one of them")

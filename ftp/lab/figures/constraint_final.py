@@ -6,25 +6,13 @@ from dataclasses import replace
 
 import plotly.graph_objects as go
 
-from ftp.lab.figures._data import BIAS, GAIN, WEIGHT, block_of, constrained, kind_of, plain, rank_correlation
 from ftp.lab.figures._registry import Lines, figure
-from ftp.lab.figures._template import (
-    BLUE,
-    GREEN,
-    MARGIN,
-    METHOD_STYLE,
-    VERMILLION,
-    Style,
-    axis,
-    layout,
-    note,
-    styles,
-    theme,
-)
+from ftp.lab.figures.data import BIAS, GAIN, WEIGHT, block_of, constrained, kind_of, plain, rank_correlation
+from ftp.lab.figures.template import MARGIN, METHOD_STYLE, Style, axis, layout, note, styles, theme
 from ftp.lab.record import LabError, RunRecord
 from ftp.lab.table import Group, Spread, called, groups, spread
 
-KINDS = {WEIGHT: (BLUE, "square"), GAIN: (VERMILLION, "triangle-up"), BIAS: (GREEN, "circle-open")}
+MARKERS = {WEIGHT: "square", GAIN: "triangle-up", BIAS: "circle-open"}
 MOST_BLOCKS = 14
 Ends = list[tuple[int, str, Spread]]  # depth, layer, gamma at the end
 
@@ -32,22 +20,22 @@ Ends = list[tuple[int, str, Spread]]  # depth, layer, gamma at the end
 def ends(runs: Sequence[RunRecord]) -> list[tuple[Group, Ends]]:
     """Gamma at the end, over seeds, for each group of runs that has constraints.
 
-    >>> from ftp.lab.figures._data import example
+    >>> from ftp.lab.figures.data import example
     >>> ends([example("finetune"), example("ftp")])[0][1][0]
     (1, 'stem.weight', Spread(mean=0.30000000000000004, std=nan))
     """
-    leashed = [run for run in runs if run.points and any(g is not None for g in run.points[-1].gamma)]
-    if not leashed:
+    runs_with_gamma = [run for run in runs if run.points and any(g is not None for g in run.points[-1].gamma)]
+    if not runs_with_gamma:
         constrained(runs[0])  # says what is wrong with it
         raise LabError(f"{called(runs[0])} ended without a constraint γ; choose a run of ftp, tpgm or mars_sp")
-    found = []
-    for group in groups(leashed):
+    ends_by_group = []
+    for group in groups(runs_with_gamma):
         layers = group.records[0].layers
         if any(run.layers != layers for run in group.records):
             raise LabError(f"the runs of {group.name} have different layers; compare runs of one model")
         values = [spread(run.points[-1].gamma[i] for run in group.records) for i in range(len(layers))]
-        found.append((group, [(i + 1, n, v) for i, (n, v) in enumerate(zip(layers, values, strict=True))]))
-    return found
+        ends_by_group.append((group, [(i + 1, n, v) for i, (n, v) in enumerate(zip(layers, values, strict=True))]))
+    return ends_by_group
 
 
 def correlations(values: Ends) -> dict[str, float]:
@@ -56,14 +44,14 @@ def correlations(values: Ends) -> dict[str, float]:
     >>> correlations([(1, "a.weight", Spread(0.1)), (2, "b.weight", Spread(0.2)), (3, "c.weight", Spread(0.4))])
     {'weights': 1.0, 'norm gains': nan, 'biases': nan, 'all': 1.0}
     """
-    parts = {kind: [v for v in values if kind_of(v[1]) == kind] for kind in KINDS} | {"all": values}
+    parts = {kind: [v for v in values if kind_of(v[1]) == kind] for kind in MARKERS} | {"all": values}
     return {kind: rank_correlation([d for d, _, _ in part], [g.mean for *_, g in part]) for kind, part in parts.items()}
 
 
 def table(runs: Sequence[RunRecord]) -> Lines:
     """One line per method and layer: depth, kind, mean and standard deviation of gamma over seeds.
 
-    >>> from ftp.lab.figures._data import example
+    >>> from ftp.lab.figures.data import example
     >>> table([example()])[3]["gamma"]
     1.2000000000000002
     """
@@ -84,35 +72,34 @@ def table(runs: Sequence[RunRecord]) -> Lines:
     table=table,
 )
 def draw(runs: Sequence[RunRecord], *, dark: bool = False) -> go.Figure:
-    """Markers tell the kind of tensor; with several methods, colours tell the method.
+    """Markers tell the kind of tensor, colours tell the method.
 
     A method whose γ is the same everywhere is told in words if others have more to show.
 
-    >>> from ftp.lab.figures._data import example
+    >>> from ftp.lab.figures.data import example
     >>> [trace.name for trace in draw([example()]).data]
     ['weights', 'norm gains', 'biases']
     """
     all_ends = ends(runs)
-    found = [(group, values) for group, values in all_ends if _constant(values) is None] or all_ends
-    own = _apart(styles([group for group, _ in found]))
-    several = len(found) > 1
+    drawn = [(group, values) for group, values in all_ends if _constant(values) is None] or all_ends
+    group_styles = _apart(styles([group for group, _ in drawn]))
+    several = len(drawn) > 1
     traces = []
-    for (_, values), look_of in zip(found, own, strict=True):
-        for kind, (color, marker) in KINDS.items():
+    for (_, values), look_of in zip(drawn, group_styles, strict=True):
+        for kind, marker in MARKERS.items():
             part = [(d, plain(n), g) for d, n, g in values if kind_of(n) == kind and math.isfinite(g.mean)]
-            if part and several:
-                traces.append(_trace(f"{look_of.name}, {kind}", part, look_of.color(dark), marker))
-            elif part:
-                traces.append(_trace(kind, part, color, marker))
+            if part:
+                name = f"{look_of.name}, {kind}" if several else kind
+                traces.append(_trace(name, part, look_of.color(dark), marker))
     if several:
-        traces = [t.update(showlegend=False) for t in traces] + _legend(own, dark)
-    subtitle = _subtitle(found) + _fixed(all_ends if len(found) < len(all_ends) else [])
+        traces = [t.update(showlegend=False) for t in traces] + _legend(group_styles, dark)
+    subtitle = _subtitle(drawn) + _fixed(all_ends if len(drawn) < len(all_ends) else [])
     look = layout("Constraints γ at the end", subtitle, dark, height=500, showlegend=True)
     look["margin"] = {**MARGIN, "t": 104}
     look["legend"] = {"orientation": "h", "x": 0, "y": -0.2, "yanchor": "top", "font": {"color": theme(dark).text}}
-    names = [name for _, name, _ in found[0][1]]
+    names = [name for _, name, _ in drawn[0][1]]
     look["xaxis"] = axis("layer, early to late", dark, range=[0.2, len(names) + 0.8], showgrid=False)
-    tops = [g.mean + (g.std if math.isfinite(g.std) else 0.0) for _, v in found for *_, g in v if math.isfinite(g.mean)]
+    tops = [g.mean + (g.std if math.isfinite(g.std) else 0.0) for _, v in drawn for *_, g in v if math.isfinite(g.mean)]
     most = max(tops, default=0.0) or 1.0
     look["yaxis"] = axis("constraint γ at the end", dark, range=[-0.02 * most, 1.06 * most])  # a bar may reach below 0
     _mark_blocks(look, names, dark)
@@ -121,31 +108,31 @@ def draw(runs: Sequence[RunRecord], *, dark: bool = False) -> go.Figure:
 
 def _constant(values: Ends) -> float | None:
     """Gamma, if all layers that have one have the same."""
-    found = {value.mean for *_, value in values if math.isfinite(value.mean)}
-    return found.pop() if len(found) == 1 else None
+    gammas = {value.mean for *_, value in values if math.isfinite(value.mean)}
+    return gammas.pop() if len(gammas) == 1 else None
 
 
-def _fixed(found: list[tuple[Group, Ends]]) -> str:
+def _fixed(all_ends: list[tuple[Group, Ends]]) -> str:
     """The groups that are not drawn."""
-    words = [(plain(group.name), _constant(values)) for group, values in found]
+    words = [(plain(group.name), _constant(values)) for group, values in all_ends]
     return "".join(f"; {name}: γ = {gamma:g} everywhere" for name, gamma in words if gamma is not None)
 
 
-def _apart(own: list[Style]) -> list[Style]:
+def _apart(group_styles: list[Style]) -> list[Style]:
     """Markers tell the kind here, so several settings of one method take the colours of methods that are not shown."""
-    used = {s.light for s in own}
+    used = {s.light for s in group_styles}
     free = [s for s in reversed(METHOD_STYLE.values()) if s.light not in used]
     out: list[Style] = []
-    for s in own:
+    for s in group_styles:
         again = any(s.light == other.light for other in out)
         out.append(replace(s, light=free[0].light, dark=free.pop(0).dark) if again and free else s)
     return out
 
 
-def _legend(own: Sequence[Style], dark: bool) -> list[go.Scatter]:
+def _legend(group_styles: Sequence[Style], dark: bool) -> list[go.Scatter]:
     """Colours and markers one by one, instead of every pair of them."""
-    entries = [(s.name, s.color(dark), "circle") for s in own]
-    entries += [(kind, theme(dark).muted, marker) for kind, (_, marker) in KINDS.items()]
+    entries = [(s.name, s.color(dark), "circle") for s in group_styles]
+    entries += [(kind, theme(dark).muted, marker) for kind, marker in MARKERS.items()]
     return [
         go.Scatter(name=name, x=[None], y=[None], mode="markers", marker={"color": color, "symbol": symbol, "size": 10})
         for name, color, symbol in entries
@@ -166,12 +153,12 @@ def _trace(name: str, part: Ends, color: str, marker: str) -> go.Scatter:
     )
 
 
-def _subtitle(found: list[tuple[Group, Ends]]) -> str:
+def _subtitle(drawn: list[tuple[Group, Ends]]) -> str:
     """The rank correlations: of each kind for one method, of all layers for several."""
     texts = []
-    for group, values in found:
+    for group, values in drawn:
         numbers = correlations(values)
-        if len(found) > 1:
+        if len(drawn) > 1:
             numbers = {plain(group.name): numbers["all"]}
         texts += [f"{name} {value:+.2f}".replace("-", "−") for name, value in numbers.items() if math.isfinite(value)]
     return "Rank correlation of depth and γ: " + (", ".join(texts) or "none, γ is the same everywhere")

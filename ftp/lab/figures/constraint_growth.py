@@ -2,16 +2,17 @@
 
 import plotly.graph_objects as go
 
-from ftp.lab.figures._data import about, constrained, number, plain, steps_of, thin
 from ftp.lab.figures._registry import Lines, figure
-from ftp.lab.figures._template import MARGIN, axis, colorbar, depth_colors, layout
+from ftp.lab.figures.data import MOST_POINTS, about, constrained, number, plain, steps_of
+from ftp.lab.figures.template import MARGIN, axis, colorbar, depth_colors, layout
+from ftp.lab.formats import thin
 from ftp.lab.record import RunRecord
 
 
 def table(run: RunRecord) -> Lines:
     """One line per logged step: the step and each layer's gamma.
 
-    >>> from ftp.lab.figures._data import example
+    >>> from ftp.lab.figures.data import example
     >>> table(example())[0]
     {'step': 1, 'stem.weight': 0.1, 'norm.weight': 0.2, 'norm.bias': 0.30000000000000004, 'body.weight': 0.4}
     """
@@ -29,13 +30,13 @@ def table(run: RunRecord) -> Lines:
 def draw(run: RunRecord, *, dark: bool = False) -> go.Figure:
     """One line per layer, early layers dark and late ones light.
 
-    >>> from ftp.lab.figures._data import example
+    >>> from ftp.lab.figures.data import example
     >>> len(draw(example()).data)  # four layers and the colour bar
     5
     """
     shown = constrained(run)
     colors = depth_colors(len(shown), dark)
-    points = thin(steps_of(run))
+    points = thin(steps_of(run), MOST_POINTS)
     steps = [p.step for p in points]
     lines = [
         go.Scatter(

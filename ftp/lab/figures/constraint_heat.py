@@ -3,9 +3,10 @@
 import plotly.graph_objects as go
 
 from ftp.lab.figures import constraint_growth
-from ftp.lab.figures._data import about, constrained, number, plain, thin
 from ftp.lab.figures._registry import figure
-from ftp.lab.figures._template import MARGIN, axis, colorbar, layout, theme
+from ftp.lab.figures.data import MOST_POINTS, about, constrained, number, plain
+from ftp.lab.figures.template import MARGIN, axis, colorbar, layout, theme
+from ftp.lab.formats import thin
 from ftp.lab.record import RunRecord
 
 MOST_NAMES = 60  # more do not fit beside the picture
@@ -21,12 +22,12 @@ MOST_NAMES = 60  # more do not fit beside the picture
 def draw(run: RunRecord, *, dark: bool = False) -> go.Figure:
     """A heat map of gamma, early layers at the bottom.
 
-    >>> from ftp.lab.figures._data import example
+    >>> from ftp.lab.figures.data import example
     >>> draw(example()).data[0].y[0]
     'stem.weight'
     """
     shown = constrained(run)
-    points = thin(run.points)
+    points = thin(run.points, MOST_POINTS)
     names = [plain(run.layers[i]) for i in shown]
     heat = go.Heatmap(
         name="γ",

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 
 import plotly.graph_objects as go
 
-from ftp.lab.figures._data import plain, steps_of
 from ftp.lab.figures._registry import Lines, figure
-from ftp.lab.figures._template import MARGIN, Style, axis, layout, styles, theme
+from ftp.lab.figures.data import plain, steps_of
+from ftp.lab.figures.template import MARGIN, Style, axis, layout, styles, theme
 from ftp.lab.record import LabError, RunRecord
 from ftp.lab.table import Group, groups, spread
 
@@ -15,7 +15,7 @@ from ftp.lab.table import Group, groups, spread
 def table(runs: Sequence[RunRecord]) -> Lines:
     """One line per method and layer: distance and gamma at the end, means over seeds.
 
-    >>> from ftp.lab.figures._data import example
+    >>> from ftp.lab.figures.data import example
     >>> table([example("finetune")])[0]
     {'method': 'Vanilla FT', 'layer': 'stem.weight', 'distance': 0.30000000000000004, 'std': None, 'gamma': None}
     """
@@ -32,19 +32,19 @@ def table(runs: Sequence[RunRecord]) -> Lines:
 def draw(runs: Sequence[RunRecord], *, dark: bool = False) -> go.Figure:
     """A dot per layer and method, and a tick where its leash ends; early layers at the bottom.
 
-    >>> from ftp.lab.figures._data import example
+    >>> from ftp.lab.figures.data import example
     >>> [trace.name for trace in draw([example("finetune"), example("ftp")]).data]
     ['Vanilla FT', 'FTP', 'γ of FTP']
     """
-    found = _groups(runs)
+    run_groups = _groups(runs)
     traces = []
-    for group, own in zip(found, styles(found), strict=True):
+    for group, style in zip(run_groups, styles(run_groups), strict=True):
         lines = _ends(group)
-        traces.append(_dots(own, lines, dark))
+        traces.append(_dots(style, lines, dark))
         if any(line["gamma"] is not None for line in lines):
-            traces.append(_ticks(own, lines, dark))
-    names = [plain(name) for name in found[0].records[0].layers]
-    several = "mean ± 1 std over seeds; " if any(len(group.records) > 1 for group in found) else ""
+            traces.append(_ticks(style, lines, dark))
+    names = [plain(name) for name in run_groups[0].records[0].layers]
+    several = "mean ± 1 std over seeds; " if any(len(group.records) > 1 for group in run_groups) else ""
     look = layout("How far each layer went from W₀", f"{several}early layers at the bottom", dark)
     inside = max(200, 19 * len(names))
     legend = 24 * math.ceil(len(traces) / 4)
@@ -60,13 +60,13 @@ def draw(runs: Sequence[RunRecord], *, dark: bool = False) -> go.Figure:
 
 
 def _groups(runs: Sequence[RunRecord]) -> list[Group]:
-    found = groups(runs)
-    for group in found:
+    run_groups = groups(runs)
+    for group in run_groups:
         for run in group.records:
             steps_of(run)
-            if run.layers != found[0].records[0].layers:
+            if run.layers != run_groups[0].records[0].layers:
                 raise LabError("the runs have different layers; compare runs of one model")
-    return found
+    return run_groups
 
 
 def _ends(group: Group) -> Lines:
@@ -79,26 +79,26 @@ def _ends(group: Group) -> Lines:
     return out
 
 
-def _dots(own: Style, lines: Lines, dark: bool) -> go.Scatter:
-    color, bars = own.color(dark), [line["std"] or 0.0 for line in lines]
+def _dots(style: Style, lines: Lines, dark: bool) -> go.Scatter:
+    color, bars = style.color(dark), [line["std"] or 0.0 for line in lines]
     return go.Scatter(
-        name=own.name,
+        name=style.name,
         x=[line["distance"] for line in lines],
         y=[plain(line["layer"]) for line in lines],
         error_x={"array": bars, "color": color, "thickness": 1.2, "width": 0, "visible": any(bars)},
         mode="markers",
-        marker={"color": color, "symbol": own.marker, "size": 9, "line": {"color": color, "width": 1}},
+        marker={"color": color, "symbol": style.marker, "size": 9, "line": {"color": color, "width": 1}},
         hovertemplate="<b>%{y}</b><br>distance %{x:.4f}<extra>%{fullData.name}</extra>",
     )
 
 
-def _ticks(own: Style, lines: Lines, dark: bool) -> go.Scatter:
-    line = {"color": own.color(dark), "width": 2.5}
+def _ticks(style: Style, lines: Lines, dark: bool) -> go.Scatter:
+    line = {"color": style.color(dark), "width": 2.5}
     return go.Scatter(
-        name=f"γ of {own.name}",
+        name=f"γ of {style.name}",
         x=[entry["gamma"] for entry in lines],
         y=[plain(entry["layer"]) for entry in lines],
         mode="markers",
-        marker={"symbol": "line-ns-open", "size": 16, "color": own.color(dark), "line": line},
+        marker={"symbol": "line-ns-open", "size": 16, "color": style.color(dark), "line": line},
         hovertemplate="<b>%{y}</b><br>γ = %{x:.4f}<extra>%{fullData.name}</extra>",
     )

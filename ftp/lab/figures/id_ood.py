@@ -1,4 +1,4 @@
-"""Every method in the plane of in-distribution and out-of-distribution accuracy."""
+"""Every method in the plane of in-distribution and out-of-distribution scores; up and right is better."""
 
 import math
 from collections.abc import Sequence
@@ -6,11 +6,12 @@ from typing import Any
 
 import plotly.graph_objects as go
 
-from ftp.lab.figures._data import number
 from ftp.lab.figures._labels import Point, beside
 from ftp.lab.figures._registry import Lines, figure
-from ftp.lab.figures._template import MARGIN, Style, axis, layout, note, styles, theme
-from ftp.lab.record import LabError, RunRecord, average
+from ftp.lab.figures.data import number
+from ftp.lab.figures.template import MARGIN, Style, axis, layout, note, styles, theme
+from ftp.lab.record import LabError, RunRecord
+from ftp.lab.summary import Metric, average
 from ftp.lab.table import Group, Row, groups, rows
 
 WIDTH, HEIGHT = 560, 500  # the plot's width is a guess: a page decides it
@@ -18,9 +19,9 @@ INSIDE = HEIGHT - MARGIN["t"] - MARGIN["b"]
 
 
 def table(runs: Sequence[RunRecord], *, each: bool = False) -> Lines:
-    """One line per method, or per run: ID and OOD accuracy in percent, and their change against fine-tuning.
+    """One line per method, or per run: ID and OOD in the main metric, and their change against fine-tuning.
 
-    >>> from ftp.lab.figures._data import example
+    >>> from ftp.lab.figures.data import example
     >>> table([example()], each=True)
     [{'method': 'FTP', 'seed': 0, 'id': 97.0, 'ood_avg': 82.5}]
     """
@@ -48,59 +49,65 @@ def table(runs: Sequence[RunRecord], *, each: bool = False) -> Lines:
 def draw(runs: Sequence[RunRecord], *, dark: bool = False, each: bool = False) -> go.Figure:
     """A labelled point per method with bars of one standard deviation over seeds; `each` shows every run instead.
 
-    >>> from ftp.lab.figures._data import example
+    >>> from ftp.lab.figures.data import example
     >>> draw([example("finetune"), example("ftp")]).layout.annotations[-1].text
     'FTP'
     """
-    found, table_rows = groups(runs), rows(runs)
-    own = styles(found)
+    run_groups, table_rows = groups(runs), rows(runs)
+    group_styles = styles(run_groups)
     usable = [i for i, r in enumerate(table_rows) if math.isfinite(r.id.mean) and math.isfinite(r.ood_avg.mean)]
     if not usable:
-        raise LabError("no run has both an ID and an OOD accuracy; choose runs of a world with shifts")
+        raise LabError("no run has both an ID and an OOD score; choose runs of a world with shifts")
     if each:
-        traces = [_runs(found[i], own[i], dark) for i in usable]
+        traces = [_runs(run_groups[i], group_styles[i], dark, table_rows[i].metric) for i in usable]
     else:
-        traces = [_mean(table_rows[i], own[i], dark) for i in usable]
-    spread = not each and any(len(group.records) > 1 for group in found)
+        traces = [_mean(table_rows[i], group_styles[i], dark) for i in usable]
+    spread = not each and any(len(group.records) > 1 for group in run_groups)
     subtitle = "mean ± 1 std over seeds" if spread else "one point per run"
-    x_range = _range([x for t in traces for x in _reach(t.x, t.error_x)])
-    y_range = _range([y for t in traces for y in _reach(t.y, t.error_y)])
+    metric = table_rows[0].metric
+    x_range = _range([x for t in traces for x in _reach(t.x, t.error_x)], metric)
+    y_range = _range([y for t in traces for y in _reach(t.y, t.error_y)], metric)
     look = layout("In-distribution against out-of-distribution", subtitle, dark, height=HEIGHT)
-    look["xaxis"] = axis("ID accuracy (%)", dark, range=x_range)
-    look["yaxis"] = axis("OOD accuracy, mean over shifts (%)", dark, range=y_range)
+    look["xaxis"] = axis(f"ID {metric.axis}", dark, range=x_range)
+    look["yaxis"] = axis(f"OOD {metric.axis}, mean over shifts", dark, range=y_range)
     plain = [i for i in usable if table_rows[i].method == "finetune"]
     if plain:
-        which = own[plain[0]].name if len(plain) > 1 else "fine-tuning"
+        which = group_styles[plain[0]].name if len(plain) > 1 else "fine-tuning"
         _reference(look, table_rows[plain[0]], which, dark)
     look["annotations"] = [*look.get("annotations", []), *_names(traces, look, dark)]
     return go.Figure(traces, look)
 
 
-def _mean(row: Row, own: Style, dark: bool) -> go.Scatter:
-    color = own.color(dark)
+def _mean(row: Row, style: Style, dark: bool) -> go.Scatter:
+    color = style.color(dark)
     bars = {"color": color, "thickness": 1.5, "width": 4}
     return go.Scatter(
-        name=own.name,
+        name=style.name,
         x=[row.id.mean],
         y=[row.ood_avg.mean],
         error_x={"array": [number(row.id.std) or 0.0], "visible": math.isfinite(row.id.std), **bars},
         error_y={"array": [number(row.ood_avg.std) or 0.0], "visible": math.isfinite(row.ood_avg.std), **bars},
         mode="markers",
-        marker={"color": color, "symbol": own.marker, "size": 14 if own.marker == "star" else 12},
-        hovertemplate="<b>%{fullData.name}</b><br>ID %{x:.2f} %<br>OOD %{y:.2f} %<extra></extra>",
+        marker={"color": color, "symbol": style.marker, "size": 14 if style.marker == "star" else 12},
+        hovertemplate=f"<b>%{{fullData.name}}</b><br>{_hover(row.metric)}<extra></extra>",
     )
 
 
-def _runs(group: Group, own: Style, dark: bool) -> go.Scatter:
+def _runs(group: Group, style: Style, dark: bool, metric: Metric) -> go.Scatter:
     return go.Scatter(
-        name=own.name,
+        name=style.name,
         x=[number(result["id"]) for result in group.results],
         y=[number(result["ood_avg"]) for result in group.results],
         text=[f"seed {result['seed']}" for result in group.results],
         mode="markers",
-        marker={"color": own.color(dark), "symbol": own.marker, "size": 11, "opacity": 0.85},
-        hovertemplate="<b>%{fullData.name}</b>, %{text}<br>ID %{x:.2f} %<br>OOD %{y:.2f} %<extra></extra>",
+        marker={"color": style.color(dark), "symbol": style.marker, "size": 11, "opacity": 0.85},
+        hovertemplate=f"<b>%{{fullData.name}}</b>, %{{text}}<br>{_hover(metric)}<extra></extra>",
     )
+
+
+def _hover(metric: Metric) -> str:
+    number = f":.{metric.digits}f}} {metric.unit}"
+    return f"ID %{{x{number}<br>OOD %{{y{number}"
 
 
 def _reach(values: Sequence[float | None], bars: go.scatter.ErrorX) -> list[float]:
@@ -108,10 +115,12 @@ def _reach(values: Sequence[float | None], bars: go.scatter.ErrorX) -> list[floa
     return [v + side * size for v in values if v is not None for side in (-1, 1)]
 
 
-def _range(values: Sequence[float]) -> list[float]:
+def _range(values: Sequence[float], metric: Metric) -> list[float]:
+    """From the worst to the best: an axis of a metric whose low values are the good ones is turned round."""
     low, high = min(values), max(values)
-    room = max(0.12 * (high - low), 0.5)
-    return [low - room, high + room]
+    room = max(0.12 * (high - low), 0.005 * (metric.high - metric.low))
+    ends = [low - room, high + room]
+    return ends if metric.higher_is_better else ends[::-1]
 
 
 def _reference(look: dict[str, Any], plain: Row, name: str, dark: bool) -> None:

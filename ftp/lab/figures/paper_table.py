@@ -1,24 +1,22 @@
-"""The paper's table (Tab. 1, 2, 4) as a picture."""
+"""Every method on every shift, in the form of the paper's tables (Tab. 1, 2, 4), as a picture."""
 
 from collections.abc import Sequence
 
 import plotly.graph_objects as go
 
-from ftp.lab.figures._data import number, plain
 from ftp.lab.figures._registry import Lines, figure
-from ftp.lab.figures._template import BLUE, FONT, SKY, layout, theme
+from ftp.lab.figures.data import number, plain
+from ftp.lab.figures.template import FONT, layout, theme
 from ftp.lab.record import RunRecord
 from ftp.lab.table import MISSING, Cell, columns, rows
 
-# darker and lighter than the colours of lines: text needs 4.5 : 1
-GAIN, LOSS = {False: BLUE, True: SKY}, {False: "#B04A00", True: "#FF8C42"}
 LINE, TALL = 30, 48  # the height of a row with one line of text, and with two
 
 
 def table(runs: Sequence[RunRecord]) -> Lines:
     """One line per method: means and standard deviations over seeds, and the changes against fine-tuning.
 
-    >>> from ftp.lab.figures._data import example
+    >>> from ftp.lab.figures.data import example
     >>> table([example()])[0]["sketch"]
     75.0
     """
@@ -35,25 +33,25 @@ def table(runs: Sequence[RunRecord]) -> Lines:
 
 @figure(
     "paper_table",
-    title="The paper's table",
+    title="Every method on every shift",
     question="How do the methods compare on every shift?",
     needs="many",
     table=table,
 )
 def draw(runs: Sequence[RunRecord], *, dark: bool = False) -> go.Figure:
-    """Accuracies in percent, the best of each column bold; Δ is relative to plain fine-tuning.
+    """The main metric, the best of each column bold; Δ is relative to plain fine-tuning.
 
-    >>> from ftp.lab.figures._data import example
+    >>> from ftp.lab.figures.data import example
     >>> draw([example("finetune"), example("ftp")]).data[0].cells.values[0]
     ['<span>Vanilla FT</span>', '<span>FTP</span>']
     """
-    found = rows(runs)
-    shown = columns(found)
+    table_rows = rows(runs)
+    shown = columns(table_rows)
     look = theme(dark)
-    several = any(row.seeds > 1 for row in found)
+    several = any(row.seeds > 1 for row in table_rows)
     texts = [[_text(cell, look.muted, several) for cell in cells] for cells in shown.values()]
     colors = [[_color(name, cell, dark) for cell in cells] for name, cells in shown.items()]
-    shade = [look.grid if row.method == "ftp" else look.paper for row in found]
+    shade = [look.grid if row.method == "ftp" else look.paper for row in table_rows]
     left = ["left", *["right"] * (len(shown) - 1)]
     grid = go.Table(
         name="table",
@@ -73,13 +71,14 @@ def draw(runs: Sequence[RunRecord], *, dark: bool = False) -> go.Figure:
             "font": {"color": colors, "size": 13, "family": FONT},
             "height": TALL if several else LINE,
         },
-        columnwidth=[2 + max(len(row.name) for row in found), *(_width(name) for name in list(shown)[1:])],
+        columnwidth=[2 + max(len(row.name) for row in table_rows), *(_width(name) for name in list(shown)[1:])],
     )
     small = "(sample std over seeds), " if several else ""
-    size = {"height": 76 + 78 + (TALL if several else LINE) * len(found)}
-    own = layout("Accuracy (%)", f"{small}Δ relative to fine-tuning", dark, **size)
-    own["margin"] = {"l": 16, "r": 16, "t": 76, "b": 10, "autoexpand": False}
-    return go.Figure(grid, own)
+    size = {"height": 76 + 78 + (TALL if several else LINE) * len(table_rows)}
+    heading = table_rows[0].metric.axis
+    page_layout = layout(heading[0].upper() + heading[1:], f"{small}Δ relative to fine-tuning", dark, **size)
+    page_layout["margin"] = {"l": 16, "r": 16, "t": 76, "b": 10, "autoexpand": False}
+    return go.Figure(grid, page_layout)
 
 
 def _text(cell: Cell, muted: str, two_lines: bool) -> str:
@@ -100,6 +99,7 @@ def _width(column: str) -> float:
 
 def _color(column: str, cell: Cell, dark: bool) -> str:
     """Gains and losses in colours that everybody can tell apart; the paper has green and red."""
+    look = theme(dark)
     if "Δ" not in column or cell.text in (MISSING, "0.00"):
-        return theme(dark).text
-    return (LOSS if cell.text.startswith("-") else GAIN)[dark]
+        return look.text
+    return look.loss if cell.text.startswith("-") else look.gain

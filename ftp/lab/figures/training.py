@@ -1,15 +1,17 @@
-"""One run while it trains: its loss, and its accuracy on the task and on the shifts."""
+"""One run while it trains: its loss, and its scores at home and on the shifts."""
 
 import math
 from collections.abc import Sequence
 
 import plotly.graph_objects as go
 
-from ftp.lab.figures._data import about, number, plain, steps_of, thin
 from ftp.lab.figures._labels import column
 from ftp.lab.figures._registry import Lines, figure
-from ftp.lab.figures._template import BLUE, MARGIN, SKY, VERMILLION, axis, faint, layout, note, theme
-from ftp.lab.record import EvalEvent, RunRecord, StepEvent, average
+from ftp.lab.figures.data import MOST_POINTS, about, number, plain, steps_of
+from ftp.lab.figures.template import MARGIN, axis, faint, layout, note, theme
+from ftp.lab.formats import thin
+from ftp.lab.record import EvalEvent, RunRecord, StepEvent
+from ftp.lab.summary import average
 
 HEIGHT = 560
 LOWER, UPPER = (0.0, 0.56), (0.66, 1.0)  # the shares of accuracy and loss
@@ -19,15 +21,15 @@ SMOOTH = 0.025  # share of the points on each side that the running mean takes i
 def table(run: RunRecord) -> Lines:
     """One line per logged step and per evaluation; what was not measured there is None.
 
-    >>> from ftp.lab.figures._data import example
+    >>> from ftp.lab.figures.data import example
     >>> table(example())[-1]
     {'step': 3, 'loss': None, 'final': True, 'val': 97.0, 'id': 97.0, 'sketch': 75.0, 'typeset': 90.0}
     """
-    names = list(dict.fromkeys(name for e in run.evals for name in e.accuracy))
+    names = list(dict.fromkeys(name for e in run.evals for name in e.main))
     empty = dict.fromkeys(names)
     steps = [{"step": p.step, "loss": number(p.loss), "final": False, **empty} for p in steps_of(run)]
     tests = [
-        {"step": e.step, "loss": None, "final": e.final, **{name: number(e.accuracy.get(name)) for name in names}}
+        {"step": e.step, "loss": None, "final": e.final, **{name: number(e.main.get(name)) for name in names}}
         for e in run.evals
     ]
     return sorted([*steps, *tests], key=lambda line: (line["step"], line["loss"] is None, line["final"]))
@@ -36,40 +38,42 @@ def table(run: RunRecord) -> Lines:
 @figure(
     "training",
     title="The run as it trains",
-    question="Does accuracy on the shifts fall while accuracy on the task rises?",
+    question="Does it lose on the shifts what it gains on the task?",
     needs="one",
     table=table,
 )
 def draw(run: RunRecord, *, dark: bool = False) -> go.Figure:
-    """The loss above; below it ID accuracy, the mean over the shifts, and each shift as a thin line.
+    """The loss above; below it the main metric at home, its mean over the shifts, and each shift as a thin line.
 
-    >>> from ftp.lab.figures._data import example
+    >>> from ftp.lab.figures.data import example
     >>> [trace.name for trace in draw(example()).data]
     ['loss', 'loss, smoothed', 'ID', 'OOD mean', 'sketch', 'typeset']
     """
     points = steps_of(run)
-    blue = SKY if dark else BLUE
-    traces = _losses(points, blue)
+    colors = theme(dark)
+    traces = _losses(points, colors.text)
     path = [e for e in run.evals if not e.final] or list(run.evals)
-    shifts = [name for name in path[0].accuracy if name not in ("id", "val")] if path else []
-    main = {"ID": blue, "OOD mean": VERMILLION} if shifts else {"ID": blue}
+    metric, others = run.measures.main, run.measures.splits("shift", "task")
+    thin_lines = [name for name in others if any(name in e.main for e in path)]
+    shifted = any(run.summary(e).shifts for e in path)
+    main = {"ID": colors.id, "OOD mean": colors.ood} if shifted else {"ID": colors.id}
     if path:
-        traces += [_accuracy(name, path, color, 2.6) for name, color in main.items()]
-        traces += [_accuracy(shift, path, theme(dark).muted, 1.1) for shift in shifts]
+        traces += [_line(run, name, path, color, 2.6) for name, color in main.items()]
+        traces += [_line(run, name, path, colors.ood if shifted else colors.id, 1.1) for name in thin_lines]
     if run.final is not None and run.final not in path:
-        traces += [_final(name, run.final, color) for name, color in main.items()]
+        traces += [_final(run, name, run.final, color) for name, color in main.items()]
     small = "; stars: the final evaluation, on more pictures" if run.final not in (None, *path) else ""
     look = layout("Training", f"{about(run)}{small}", dark, height=HEIGHT)
     look["margin"] = {**MARGIN, "r": 100, "autoexpand": False}
-    end = 1.02 * max(run.settings.steps, points[-1].step)
+    end = 1.02 * max(run.settings.steps * len(run.phases), points[-1].step)
     look["xaxis"] = axis("training step", dark, anchor="y2" if path else "y", range=[0, end])
     look["yaxis"] = axis("loss", dark, domain=UPPER if path else (0, 1), rangemode="tozero")
     look["annotations"] = _lost(points, dark)
     if path:
         values = [v for t in traces if t.yaxis == "y2" for v in t.y if v is not None]
-        low, high = (min(values), max(values)) if values else (0.0, 100.0)
-        room = max(0.06 * (high - low), 0.5)
-        look["yaxis2"] = axis("accuracy (%)", dark, domain=LOWER, range=[low - room, high + room], anchor="x")
+        low, high = (min(values), max(values)) if values else (metric.low, metric.high)
+        room = max(0.06 * (high - low), 0.005 * (metric.high - metric.low))
+        look["yaxis2"] = axis(metric.axis, dark, domain=LOWER, range=[low - room, high + room], anchor="x")
         look["annotations"] += _names(traces, look["yaxis2"]["range"], end if small else None, dark)
     return go.Figure(traces, look)
 
@@ -81,7 +85,7 @@ def _losses(points: Sequence[StepEvent], color: str) -> list[go.Scatter]:
     windows = [losses[max(0, i - side) : i + side + 1] for i in range(len(losses))]
     means = [average([v for v in window if v is not None]) for window in windows]
     smooth = [None if loss is None else mean for loss, mean in zip(losses, means, strict=True)]
-    rows = thin(list(zip((p.step for p in points), losses, smooth, strict=True)))
+    rows = thin(list(zip((p.step for p in points), losses, smooth, strict=True)), MOST_POINTS)
     steps = [row[0] for row in rows]
     hover = "step %{x}<br>loss %{y:.4f}<extra>%{fullData.name}</extra>"
     common = {"x": steps, "mode": "lines", "hovertemplate": hover}
@@ -91,34 +95,33 @@ def _losses(points: Sequence[StepEvent], color: str) -> list[go.Scatter]:
     ]
 
 
-def _value(name: str, event: EvalEvent) -> float | None:
-    if name == "OOD mean":
-        return number(average({k: v for k, v in event.accuracy.items() if k not in ("id", "val")}))
-    return number(event.accuracy.get("id" if name == "ID" else name))
+def _value(run: RunRecord, name: str, event: EvalEvent) -> float | None:
+    summary = run.summary(event)
+    return number({"OOD mean": summary.shift_mean, "ID": summary.home}.get(name, event.main.get(name)))
 
 
-def _accuracy(name: str, path: Sequence[EvalEvent], color: str, width: float) -> go.Scatter:
+def _line(run: RunRecord, name: str, path: Sequence[EvalEvent], color: str, width: float) -> go.Scatter:
     return go.Scatter(
         name=plain(name),
         x=[e.step for e in path],
-        y=[_value(name, e) for e in path],
+        y=[_value(run, name, e) for e in path],
         yaxis="y2",
         mode="lines+markers",
         line={"color": color, "width": width, "dash": "solid" if width > 2 else "dot"},
         marker={"color": color, "size": 7 if width > 2 else 4, "symbol": "square" if name == "OOD mean" else "circle"},
-        hovertemplate="<b>%{fullData.name}</b><br>step %{x}<br>%{y:.2f} %<extra></extra>",
+        hovertemplate=f"<b>%{{fullData.name}}</b><br>step %{{x}}<br>%{{y:.2f}} {run.measures.main.unit}<extra></extra>",
     )
 
 
-def _final(name: str, event: EvalEvent, color: str) -> go.Scatter:
+def _final(run: RunRecord, name: str, event: EvalEvent, color: str) -> go.Scatter:
     return go.Scatter(
         name=f"{name}, final",
         x=[event.step],
-        y=[_value(name, event)],
+        y=[_value(run, name, event)],
         yaxis="y2",
         mode="markers",
         marker={"color": color, "size": 15, "symbol": "star"},
-        hovertemplate="<b>%{fullData.name}</b><br>%{y:.2f} %<extra></extra>",
+        hovertemplate=f"<b>%{{fullData.name}}</b><br>%{{y:.2f}} {run.measures.main.unit}<extra></extra>",
     )
 
 
@@ -134,7 +137,7 @@ def _lost(points: Sequence[StepEvent], dark: bool) -> list[dict[str, object]]:
 def _names(
     traces: Sequence[go.Scatter], limits: Sequence[float], edge: float | None, dark: bool
 ) -> list[dict[str, object]]:
-    """Names at the right ends of the accuracy lines, or at the right edge, so that no star lies on them."""
+    """Names at the right ends of the lines, or at the right edge, so that no star lies on them."""
     ends = []
     for trace in traces:
         known = [(x, y) for x, y in zip(trace.x, trace.y, strict=True) if y is not None]

@@ -1,4 +1,4 @@
-"""Fig. 3 of the paper: accuracy on the straight way from the pre-trained to the fine-tuned weights (WiSE)."""
+"""Fig. 3 of the paper: ID and OOD on the straight way from the pre-trained to the fine-tuned weights (WiSE)."""
 
 import math
 from collections.abc import Sequence
@@ -6,10 +6,10 @@ from itertools import pairwise
 
 import plotly.graph_objects as go
 
-from ftp.lab.figures._data import WiseCurve, number
 from ftp.lab.figures._labels import Point, beside
 from ftp.lab.figures._registry import Lines, figure
-from ftp.lab.figures._template import MARGIN, axis, layout, style
+from ftp.lab.figures.data import WiseCurve, number
+from ftp.lab.figures.template import MARGIN, axis, layout, style
 from ftp.lab.record import LabError
 from ftp.lab.table import title
 
@@ -19,7 +19,7 @@ INSIDE = HEIGHT - MARGIN["t"] - MARGIN["b"]
 
 
 def table(curves: Sequence[WiseCurve]) -> Lines:
-    """One line per curve and alpha: ID accuracy and the mean over the shifts, in percent.
+    """One line per curve and alpha: the main metric at home and its mean over the shifts.
 
     >>> table([WiseCurve("0" * 16, "ftp", (0.0, 1.0), (90.0, 97.0), (80.0, 87.0))])[1]
     {'run_id': '0000000000000000', 'method': 'FTP', 'seed': 0, 'alpha': 1.0, 'id': 97.0, 'ood_avg': 87.0}
@@ -50,13 +50,14 @@ def draw(curves: Sequence[WiseCurve], *, dark: bool = False) -> go.Figure:
     _check(curves)
     traces = [_line(curve, dark) for curve in curves]
     points = [point for curve in curves for point in _known(curve).values()]
+    metric = curves[0].metric
     (x0, x1), (y0, y1) = _range([x for x, _ in points]), _range([y for _, y in points])
     look = layout(
         "Between pre-trained and fine-tuned", "weights W₀ + α (W − W₀), from α = 0 to α = 1", dark, height=HEIGHT
     )
     look["margin"] = {**MARGIN, "r": SIDE, "autoexpand": False}
-    look["xaxis"] = axis("ID accuracy (%)", dark, range=[x0, x1])
-    look["yaxis"] = axis("OOD accuracy, mean over shifts (%)", dark, range=[y0, y1])
+    look["xaxis"] = axis(f"ID {metric.axis}", dark, range=[x0, x1])
+    look["yaxis"] = axis(f"OOD {metric.axis}, mean over shifts", dark, range=[y0, y1])
 
     def pixel(x: float, y: float) -> Point:
         return (x - x0) / (x1 - x0) * WIDTH, (y - y0) / (y1 - y0) * INSIDE
@@ -74,24 +75,25 @@ def _check(curves: Sequence[WiseCurve]) -> None:
 
 
 def _line(curve: WiseCurve, dark: bool) -> go.Scatter:
-    own = style(curve.method)
-    color = own.color(dark)
+    method_style = style(curve.method)
+    color = method_style.color(dark)
     ends = [alpha in (0.0, 1.0) for alpha in curve.alphas]
     return go.Scatter(
-        name=f"{own.name}, seed {curve.seed}",
+        name=f"{method_style.name}, seed {curve.seed}",
         x=[number(v) for v in curve.id],
         y=[number(v) for v in curve.ood_avg],
         text=[f"{alpha:g}" for alpha in curve.alphas],
         mode="lines+markers",
-        line={"color": color, "dash": own.dash, "width": 2.2},
+        line={"color": color, "dash": method_style.dash, "width": 2.2},
         marker={
             "color": color,
-            "symbol": ["circle-open" if alpha == 0 else own.marker for alpha in curve.alphas],
+            "symbol": ["circle-open" if alpha == 0 else method_style.marker for alpha in curve.alphas],
             "size": [14 if end else 7 for end in ends],
             "opacity": 1,
             "line": {"color": color, "width": 2},
         },
-        hovertemplate="<b>%{fullData.name}</b><br>α = %{text}<br>ID %{x:.2f} %<br>OOD %{y:.2f} %<extra></extra>",
+        hovertemplate="<b>%{fullData.name}</b><br>α = %{text}<br>"
+        + f"ID %{{x:.2f}} {curve.metric.unit}<br>OOD %{{y:.2f}} {curve.metric.unit}<extra></extra>",
     )
 
 
@@ -99,14 +101,14 @@ def _labels(curves: Sequence[WiseCurve]) -> list[tuple[Point, str]]:
     """Each different start once, and the end of each method's first curve."""
     starts: list[tuple[Point, str]] = []
     ends: list[tuple[Point, str]] = []
-    seen = set()
+    methods = set()
     for curve in curves:
         known = _known(curve)
         if 0.0 in known and all(math.dist(known[0.0], point) > 0.5 for point, _ in starts):
             starts.append((known[0.0], style(curve.method).name))
-        if curve.method not in seen and 1.0 in known:
+        if curve.method not in methods and 1.0 in known:
             ends.append((known[1.0], f"{style(curve.method).name}, α = 1"))
-        seen.add(curve.method)
+        methods.add(curve.method)
     if len(starts) == 1:
         return [(starts[0][0], "α = 0, pre-trained"), *ends]
     # the heads differ, and so do the starts

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ftp.lab.methods._base import Method, Option, body_in_eval
+from ftp.lab.methods._base import Method, body_in_eval
+from ftp.lab.methods._blocks import blocks_of
+from ftp.lab.options import Option
 from ftp.lab.record import LabError
 
 if TYPE_CHECKING:
@@ -25,7 +27,7 @@ class AdapterMethod(Method):
         self.adapters = attach(self.model, self.task.sample, int(self.option("width")), self.settings.seed)
 
     def before_step(self, step: int) -> None:
-        body_in_eval(self.model, self.task.head)
+        body_in_eval(self.model, self.task.readout)
 
 
 def attach(model: nn.Module, sample: Tensor, width: int, seed: int) -> nn.ModuleList:
@@ -35,7 +37,9 @@ def attach(model: nn.Module, sample: Tensor, width: int, seed: int) -> nn.Module
 
     blocks = find_blocks(model, sample)
     if not blocks:
-        raise LabError("adapter finds no blocks in this model; it needs an nn.Sequential or nn.ModuleList of blocks")
+        raise LabError(
+            "adapter finds no blocks in this network, a plain chain of layers; choose another method, such as ftp"
+        )
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         adapters = nn.ModuleList(_pair(channels, width, maps) for _, channels, maps in blocks)
@@ -60,17 +64,14 @@ def find_blocks(model: nn.Module, sample: Tensor) -> list[tuple[nn.Module, int, 
     import torch
     from torch import nn
 
-    blocks: dict[str, nn.Module] = {}
-    for name, parent in model.named_modules():
-        if not isinstance(parent, nn.Sequential | nn.ModuleList) or any(name.startswith(b + ".") for b in blocks):
-            continue
-        for part, child in parent.named_children():
-            weighty = [m for m in child.modules() if isinstance(m, nn.Conv2d | nn.Linear)]
-            if len(weighty) >= 2 and not isinstance(child, nn.Sequential | nn.ModuleList):
-                blocks[f"{name}.{part}" if name else part] = child
+    blocks = blocks_of(model)
     shapes: dict[nn.Module, tuple[int, ...]] = {}
 
-    def note(module: nn.Module, inputs: object, output: Tensor) -> None:
+    def note(module: nn.Module, inputs: object, output: object) -> None:
+        if not isinstance(output, torch.Tensor):
+            raise LabError(
+                f"adapter cannot follow {type(module).__name__}, whose output is no tensor; choose another method"
+            )
         shapes[module] = tuple(output.shape)
 
     hooks = [module.register_forward_hook(note) for module in blocks.values()]
@@ -80,11 +81,11 @@ def find_blocks(model: nn.Module, sample: Tensor) -> list[tuple[nn.Module, int, 
     model.train(was_training)
     for hook in hooks:
         hook.remove()
-    found = []
-    for module in blocks.values():
+    sized_blocks = []
+    for module in (module for module in blocks.values() if module in shapes):  # an auxiliary head may stay silent
         maps = any(isinstance(m, nn.Conv2d) for m in module.modules()) and len(shapes[module]) == 4
-        found.append((module, shapes[module][1 if maps else -1], maps))
-    return found
+        sized_blocks.append((module, shapes[module][1 if maps else -1], maps))
+    return sized_blocks
 
 
 def _pair(channels: int, width: int, maps: bool) -> nn.Sequential:

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ftp.lab.methods._base import Method, Option
+from ftp.lab.base_rules import leashed_optimizer
+from ftp.lab.methods._base import Method, longest_of
+from ftp.lab.options import Option
 
 if TYPE_CHECKING:
     from torch.optim import Optimizer
@@ -39,18 +41,29 @@ class FTP(Method):
         return matched(self.option(option), self.task.anchors)
 
     def make_optimizer(self) -> Optimizer:
-        from ftp import SGDP, AdamP
-
         loose = {name for name, _ in self.trained() if name not in self.task.anchors} | self._named("free")
-        shared: dict[str, Any] = {"lr": self.settings.lr, "weight_decay": self.settings.weight_decay}
-        shared |= {name: float(self.option(name)) for name in ("k", "gamma_lr")}
-        if self.settings.optimizer == "adamw":
-            return AdamP(self.trained(), exclude_set=loose - self.frozen, **shared)
-        momentum = self.settings.momentum
-        return SGDP(self.trained(), exclude_set=loose - self.frozen, momentum=momentum, nesterov=momentum > 0, **shared)
+        learned = {name: float(self.option(name)) for name in ("k", "gamma_lr")}
+        # torch's own choice for SGD and AdamW, so that every method runs the same base rule, to the last bit
+        same = {"foreach": any(param.is_cuda for _, param in self.trained())}
+        return leashed_optimizer(self._groups(), self.settings, exclude_set=loose - self.frozen, **learned, **same)
+
+    def _groups(self) -> list[Any]:
+        """The trained parameters by name; those with rows of another kind in groups that say so."""
+        plain: list[Any] = [(name, param) for name, param in self.trained() if name not in self.task.rows]
+        groups: dict[Any, list[Any]] = {}
+        for name, param in self.trained():
+            if name in self.task.rows:
+                groups.setdefault(self.task.rows[name], []).append((name, param))
+        if not groups:
+            return plain
+        special = [{"params": params, **rows._asdict()} for rows, params in groups.items()]
+        return [{"params": plain}, *special] if plain else special
 
     def report(self) -> dict[str, tuple[float, float]]:
-        learned = {name: (row.gamma, row.boundary) for name, row in self.optimizer.report().items()}
+        parts: dict[str, list[tuple[float, float]]] = {}
+        for name, row in self.optimizer.report().items():
+            parts.setdefault(name.partition("[")[0], []).append((row.gamma, row.boundary))
+        learned = {name: longest_of(leashes) for name, leashes in parts.items()}
         return learned | dict.fromkeys(self.frozen, (0.0, 1.0))  # a leash of no length holds every row
 
 

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ftp.lab.methods._base import Method, Option, base_optimizer
+from ftp.lab.base_rules import base_optimizer
+from ftp.lab.methods._base import Method
+from ftp.lab.options import Option
 
 if TYPE_CHECKING:
     from torch.optim import Optimizer

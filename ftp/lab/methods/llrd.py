@@ -1,14 +1,17 @@
 """LLRD (Zhang et al. 2020): the learning rate falls by a factor from each layer to the one below it.
 
-A layer is a block of the network, such as one residual block; the stem and its normalisation are one. The head, on top,
-has the full learning rate.
+A layer is a block of the network, such as one residual block or one layer of a transformer; what comes before the first
+is one more. The head, on top, has the full learning rate.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ftp.lab.methods._base import Method, Option, base_optimizer
+from ftp.lab.base_rules import base_optimizer
+from ftp.lab.methods._base import Method
+from ftp.lab.methods._blocks import depths
+from ftp.lab.options import Option
 
 if TYPE_CHECKING:
     from torch.optim import Optimizer
@@ -20,27 +23,15 @@ class LLRD(Method):
     options = {"decay": Option(0.65, "the factor from one block to the block below", 0.01, 1.0)}
 
     def make_optimizer(self) -> Optimizer:
-        blocks: dict[str, list[object]] = {}
-        for name, param in self.trained():
-            blocks.setdefault(block(name), []).append(param)
-        groups = [
-            {"params": params, "lr_scale": float(self.option("decay")) ** (len(blocks) - 1 - depth)}
-            for depth, params in enumerate(blocks.values())
-        ]
+        trained = dict(self.trained())
+        head = [name for name in trained if name in self.task.readout or name not in self.task.anchors]
+        depth = depths(self.model, trained, head)
+        top, decay = max(depth.values()), float(self.option("decay"))
+        groups = []
+        for level in sorted(set(depth.values())):
+            params = [param for name, param in trained.items() if depth[name] == level]
+            groups.append({"params": params, "lr_scale": decay ** (top - level)})
         return base_optimizer(groups, self.settings)
-
-
-def block(name: str) -> str:
-    """The block that a parameter belongs to: its name up to the first number, or its module.
-
-    >>> block("blocks.0.conv1.weight"), block("layer1.0.bn.bias"), block("stem_norm.weight"), block("head.bias")
-    ('blocks.0', 'layer1.0', 'stem', 'head')
-    """
-    parts = name.split(".")
-    for i, part in enumerate(parts):
-        if part.isdigit():
-            return ".".join(parts[: i + 1])
-    return parts[0].removesuffix("_norm")
 
 
 METHOD = LLRD

@@ -7,7 +7,15 @@ Differs from the paper: there LP takes 30 epochs and FT another 15; here `probe`
 all methods have one budget.
 """
 
-from ftp.lab.methods._base import Method, Option, body_in_eval, cosine
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ftp.lab.methods._base import Method, body_in_eval, cosine, lacks_readout
+from ftp.lab.options import Option
+
+if TYPE_CHECKING:
+    from ftp.lab.worlds import World
 
 
 class LPFT(Method):
@@ -17,6 +25,10 @@ class LPFT(Method):
         "probe": Option(0.5, "the share of the steps in which only the head is trained", 0.0, 0.95),
         "probe_lr": Option(0.1, "the learning rate of that part", 1e-6, 10.0),
     }
+
+    @classmethod
+    def misfit(cls, world: World) -> str:
+        return lacks_readout(cls.title, world)
 
     def probe_steps(self) -> int:
         return round(float(self.option("probe")) * self.settings.steps)
@@ -29,11 +41,12 @@ class LPFT(Method):
 
     def before_step(self, step: int) -> None:
         if step < self.probe_steps():
-            body_in_eval(self.model, self.task.head)
+            body_in_eval(self.model, self.task.readout)
         else:
             self.model.train()
         for name, param in self.model.named_parameters():
-            param.requires_grad_(step >= self.probe_steps() or name in self.task.head)
+            trains = step >= self.probe_steps() or name in self.task.readout
+            param.requires_grad_(trains and name not in self.task.held)
 
     def after_step(self, step: int) -> None:
         if step + 1 == self.probe_steps():

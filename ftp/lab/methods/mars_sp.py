@@ -5,7 +5,9 @@ What FTP learns for each layer, a person has to guess here for all of them at on
 
 from __future__ import annotations
 
-from ftp.lab.methods._base import Method, Option
+from ftp.lab.methods._base import Method
+from ftp.lab.options import Option
+from ftp.lab.rows import parts_of
 
 
 class MARSSP(Method):
@@ -21,10 +23,12 @@ class MARSSP(Method):
         gamma = float(self.option("gamma"))
         with torch.no_grad():
             self._norms = {}
-            for name, param, anchor in self.anchored():
-                norms = row_l1(param - anchor)
-                param.copy_(toward(anchor, param, shrink(norms, gamma)))
-                self._norms[name] = norms
+            for name, tensor, start in self.anchored():
+                parts, starts = (parts_of(name, t, self.task.rows) for t in (tensor.detach(), start))
+                norms = [row_l1(param - anchor) for param, anchor in zip(parts, starts, strict=True)]
+                for param, anchor, norm in zip(parts, starts, norms, strict=True):
+                    param.copy_(toward(anchor, param, shrink(norm, gamma)))
+                self._norms[name] = norms[0] if len(norms) == 1 else torch.cat(norms)
 
     def report(self) -> dict[str, tuple[float, float]]:
         gamma = float(self.option("gamma"))

@@ -11,10 +11,13 @@ that TPGM has no more labels than the others.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from ftp.lab.methods._base import Method, Option
+from ftp.lab.methods._base import Method, longest_of
+from ftp.lab.options import Option
+from ftp.lab.rows import parts_of, whole_of
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -32,9 +35,18 @@ class TPGM(Method):
     needs_held_out = True
 
     def prepare(self) -> None:
+        self.begin_gammas()
+
+    def begin_phase(self) -> None:
+        super().begin_phase()
+        self.begin_gammas()
+
+    def begin_gammas(self) -> None:
+        """All leashes at their shortest."""
         import torch
 
-        self.layers = [name for name, _, _ in self.anchored()]
+        # a leash for each matrix, also of those that are stacked in one tensor
+        self.layers = [name for name, param, _ in self.anchored() for _ in parts_of(name, param, self.task.rows)]
         first = next(self.model.parameters())
         self.gamma = torch.full((len(self.layers),), LEAST, device=first.device, requires_grad=True)
         self.adam = torch.optim.Adam([self.gamma], lr=float(self.option("gamma_lr")))
@@ -43,22 +55,29 @@ class TPGM(Method):
     def after_step(self, step: int) -> None:
         import torch
         from torch.func import functional_call
-        from torch.nn import functional as F
 
         from ftp.projection import row_l1, shrink, toward
 
-        rows = [(name, param.detach(), anchor) for name, param, anchor in self.anchored()]
+        special = self.task.rows
+        rows = [
+            (name, part, start)
+            for name, param, anchor in self.anchored()
+            for part, start in zip(
+                parts_of(name, param.detach(), special), parts_of(name, anchor, special), strict=True
+            )
+        ]
         norms = [row_l1(param - anchor) for _, param, anchor in rows]
         longest = torch.stack([n.amax() for n in norms])
         buffers = {name: buffer.clone() for name, buffer in self.model.named_buffers()}  # their statistics stay
         for turn in range(int(self.option("inner"))):
             images, labels = self.task.held_out(step * int(self.option("inner")) + turn)
             lengths = self.gamma.unbind()
-            projected = {
-                name: toward(anchor, param, shrink(norm, length))
-                for (name, param, anchor), norm, length in zip(rows, norms, lengths, strict=True)
-            }
-            loss = F.cross_entropy(functional_call(self.model, {**projected, **buffers}, (images,)), labels)
+            parts: dict[str, list[Tensor]] = {}
+            for (name, param, anchor), norm, length in zip(rows, norms, lengths, strict=True):
+                parts.setdefault(name, []).append(toward(anchor, param, shrink(norm, length)))
+            projected = {name: whole_of(name, matrices, special) for name, matrices in parts.items()}
+            network = functools.partial(functional_call, self.model, {**projected, **buffers})
+            loss = self.task.loss(network, images, labels)
             (self.gamma.grad,) = torch.autograd.grad(loss, self.gamma)
             self.adam.step()
             with torch.no_grad():  # as in FTP: never below LEAST, never longer than the farthest row
@@ -70,8 +89,10 @@ class TPGM(Method):
             self.pulled = torch.stack([(n > g).float().mean() for n, g in zip(norms, lengths, strict=True)])
 
     def report(self) -> dict[str, tuple[float, float]]:
-        values = zip(self.gamma.tolist(), self.pulled.tolist(), strict=True)
-        return dict(zip(self.layers, values, strict=True))
+        leashes: dict[str, list[tuple[float, float]]] = {}
+        for name, gamma, share in zip(self.layers, self.gamma.tolist(), self.pulled.tolist(), strict=True):
+            leashes.setdefault(name, []).append((gamma, share))
+        return {name: longest_of(parts) for name, parts in leashes.items()}
 
     def state_dict(self) -> dict[str, Tensor]:
         state = self.adam.state.get(self.gamma, {})

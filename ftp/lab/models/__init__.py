@@ -8,8 +8,8 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save
 from torch import Tensor, nn
 
-from ftp.lab._schema import write_atomic
 from ftp.lab.record import LabError
+from ftp.lab.store.database import write_atomic
 
 HOME = Path(__file__).resolve().parent
 

@@ -32,8 +32,8 @@ def tuned(world: str, scale: str = "quick") -> dict[str, Any]:
     [11, 11]
     """
     scales = sheet(world)
-    found: dict[str, Any] = scales.get(scale) or scales.get("quick", {})
-    return found
+    tuning: dict[str, Any] = scales.get(scale) or scales.get("quick", {})
+    return tuning
 
 
 def recipe(world: str, method: str, scale: str = "quick") -> dict[str, Value]:
@@ -43,5 +43,5 @@ def recipe(world: str, method: str, scale: str = "quick") -> dict[str, Value]:
     {}
     """
     chosen = [sheet(world).get(size, {}).get("recipe", {}) for size in (scale, "quick")]
-    found: dict[str, Value] = chosen[0].get(method) or chosen[1].get(method, {})
-    return found
+    settings: dict[str, Value] = chosen[0].get(method) or chosen[1].get(method, {})
+    return settings

@@ -1,32 +1,38 @@
 """Recorded runs that ship with the kit, so that every figure is there in seconds. Without torch.
 
-`<world>-<group>.json.gz` holds the runs of one group, as `data_scripts/record_digits.py` wrote them. The numbers of
-`points` are rounded to four digits, and to save room only some seeds have points; every run has all evaluations.
+A world has a folder: `groups.json` says which groups of runs it has and what they are, `<group>.json.gz` holds their
+runs, and other files what was recorded beside them (`extras`, `controls`). The scripts in data_scripts write all of
+them. The numbers of `points` are rounded to four digits, and to save room only some seeds have points; every run has
+all evaluations. Another machine rounds otherwise and ends with other numbers, so runs of different ones are never in
+one mean: `methods` was recorded on one, `live` and the extras `wise` and `corruptions` together on another.
 """
 
 import functools
 import gzip
 import json
+import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ftp.lab import _form
+from ftp.lab.formats import rounded
 from ftp.lab.record import LabError, RunRecord
 from ftp.lab.registry import unknown
+from ftp.lab.store import serialisation
+from ftp.lab.worlds import default
 
 HOME = Path(__file__).resolve().parent
 SEEDS = range(10)
 POINT_DIGITS, DIGITS = 4, 6  # of the points, and of evaluations and results
-_own: dict[tuple[str, str], tuple[RunRecord, ...]] = {}  # what a reader has trained, by world and group
+_trained: dict[tuple[str, str], tuple[RunRecord, ...]] = {}  # what a reader has trained, by world and group
 
 
 @dataclass(frozen=True)
 class Group:
     """What the runs of a group have in common; `methods` empty means all of the paper's tables.
 
-    points: the methods whose every seed keeps its points; of the others seed 0 does.
+    points: the methods whose every seed keeps its points; of the others the first seed does.
     """
 
     title: str
@@ -34,30 +40,36 @@ class Group:
     given: Mapping[str, Any] = field(default_factory=dict)
     over: Mapping[str, Sequence[Any]] = field(default_factory=dict)
     points: tuple[str, ...] = ()
+    seeds: tuple[int, ...] = tuple(SEEDS)
 
 
-GROUPS: Mapping[str, Group] = {
-    "methods": Group("every method with its tuned recipe", points=("ftp",)),
-    "gentle": Group("fine-tuning at half its learning rate", ("finetune",), {"lr": 0.05}),
-    "low_label": Group("a tenth of the labels", ("finetune", "linear_probe", "ftp"), {"labels": 0.1}),
-    "kappa": Group("FTP with a smaller κ", ("ftp",), over={"k": (0.0, 0.5)}),
-    "tiny_lr": Group("a tiny learning rate", ("finetune", "ftp"), {"lr": 0.002}),
-    "cold_open": Group("the short live run of lesson 00", ("finetune", "ftp"), {"steps": 60}),
-    "few_steps": Group("too few steps", ("finetune", "ftp"), {"steps": 30}),
-}
+def worlds() -> tuple[str, ...]:
+    """The worlds of which something is recorded."""
+    return tuple(sorted(path.parent.name for path in HOME.glob("*/groups.json")))
 
 
-def groups(world: str = "digits") -> tuple[str, ...]:
-    """The groups that are recorded of a world.
+def described(world: str | None = None) -> dict[str, Group]:
+    """Every group of a world, also one whose runs are still to be recorded; empty for a world without recordings.
 
-    >>> "methods" in groups()
-    True
+    >>> described("digits")["gentle"].title
+    'fine-tuning at half its learning rate'
     """
-    return tuple(name for name in GROUPS if _path(world, name).exists())
+    path = HOME / (world or default()) / "groups.json"
+    return dict(_described(path)) if path.exists() else {}
+
+
+@functools.cache
+def _described(path: Path) -> dict[str, Group]:
+    return {name: Group(**about) for name, about in json.loads(path.read_text(encoding="utf-8")).items()}
+
+
+def groups(world: str | None = None) -> tuple[str, ...]:
+    """The groups that are recorded of a world."""
+    return tuple(name for name in described(world) if _path(world, name).exists())
 
 
 def recorded(
-    world: str = "digits", method: str | None = None, seed: int | None = None, group: str = "methods"
+    world: str | None = None, method: str | None = None, seed: int | None = None, group: str = "methods"
 ) -> list[RunRecord]:
     """The recorded runs of a group, by seed and then by method; of one method or one seed if asked.
 
@@ -67,44 +79,69 @@ def recorded(
     Traceback (most recent call last):
     ftp.lab.record.LabError: group is 'method'; did you mean methods?
     """
-    known = sorted({path.name.split("-")[0] for path in HOME.glob("*-*.json.gz")})
-    if world not in known:
-        raise LabError(unknown("world", world, known))
+    world = world or default()
+    if world not in worlds():
+        raise LabError(unknown("world", world, worlds()))
     if group not in groups(world):
         raise LabError(unknown("group", group, groups(world)))
-    own = _own.get((world, group), ())
-    mine = {run.settings.method for run in own}
-    runs = (*own, *(run for run in _read(_path(world, group)) if run.settings.method not in mine))
+    trained = _trained.get((world, group), ())
+    replaced = {run.settings.method for run in trained}
+    runs = (*trained, *(run for run in _read(_path(world, group)) if run.settings.method not in replaced))
     methods = dict.fromkeys(run.settings.method for run in runs)
     if method is not None and method not in methods:
         raise LabError(unknown(f"the method of the recordings {group!r}", method, methods))
     seeds = sorted({run.settings.seed for run in runs})
     if seed is not None and seed not in seeds:
         raise LabError(f"seed is {seed!r}; the recordings {group!r} have the seeds {', '.join(map(str, seeds))}")
-    asked = (run for run in runs if method in (None, run.settings.method) and seed in (None, run.settings.seed))
-    return list(asked)
+    chosen = (run for run in runs if method in (None, run.settings.method) and seed in (None, run.settings.seed))
+    return list(chosen)
 
 
-def use(own: Sequence[RunRecord], group: str, world: str = "digits") -> None:
-    """Have `recorded` give these runs instead of the recorded ones of the same methods, until this process ends.
+def typical_seed(world: str | None = None) -> int:
+    """The recorded seed whose results are nearest to the means, over all methods: a fair one to look at alone.
 
-    >>> use(recorded(group="gentle"), "gentle")  # as a reader does who has trained them
+    >>> typical_seed("digits")
+    5
     """
+    distances: dict[int, float] = {}
+    for runs in by_method(recorded(world)).values():
+        for name in ("id", "ood_avg"):
+            values = {run.settings.seed: float(run.result[name]) for run in runs if run.result and run.result[name]}
+            if len(values) < 3 or (spread := statistics.stdev(values.values())) == 0:
+                continue
+            mean = statistics.fmean(values.values())
+            for seed, value in values.items():
+                distances[seed] = distances.get(seed, 0.0) + ((value - mean) / spread) ** 2
+    return min(distances, key=distances.__getitem__, default=0)
+
+
+def replays(world: str | None = None) -> list[RunRecord]:
+    """The recorded runs that can be watched step by step: first those with a network's answers, where there are some.
+
+    >>> replays("digits")[0].settings.seed == typical_seed("digits")
+    True
+    """
+    names = groups(world)
+    return [run for name in ("live", "methods") if name in names for run in recorded(world, group=name) if run.points]
+
+
+def use(trained: Sequence[RunRecord], group: str, world: str | None = None) -> None:
+    """Have `recorded` give these runs instead of the recorded ones of the same methods, until this process ends."""
     if group not in groups(world):
         raise LabError(unknown("group", group, groups(world)))
-    _own[world, group] = tuple(own)
+    _trained[world or default(), group] = tuple(trained)
 
 
 def by_method(runs: Iterable[RunRecord]) -> dict[str, list[RunRecord]]:
     """The runs of each method, in the order in which they come.
 
-    >>> {method: len(found) for method, found in by_method(recorded(group="gentle")).items()}
+    >>> {method: len(runs) for method, runs in by_method(recorded(group="gentle")).items()}
     {'finetune': 10}
     """
-    found: dict[str, list[RunRecord]] = {}
+    runs_of: dict[str, list[RunRecord]] = {}
     for run in runs:
-        found.setdefault(run.settings.method, []).append(run)
-    return found
+        runs_of.setdefault(run.settings.method, []).append(run)
+    return runs_of
 
 
 def find(run_id: str) -> RunRecord | None:
@@ -113,9 +150,7 @@ def find(run_id: str) -> RunRecord | None:
     >>> find(recorded()[0].run_id).status, find("0" * 16)
     ('done', None)
     """
-    usual = f"-{next(iter(GROUPS))}.json.gz"  # most are looked for there, and reading a file takes its time
-    paths = sorted(HOME.glob("*-*.json.gz"), key=lambda path: (not path.name.endswith(usual), path.name))
-    every = (run for path in paths for run in _read(path))
+    every = (run for world in worlds() for group in groups(world) for run in _read(_path(world, group)))
     return next((run for run in every if run.run_id == run_id), None)
 
 
@@ -124,15 +159,15 @@ def pack(runs: Iterable[RunRecord], keeps_points: Iterable[str] = ()) -> bytes:
     ids = set(keeps_points)
     forms = []
     for run in runs:
-        form = _form.to_form(run, str(run.provenance.get("code", "")))
-        form["points"] = _rounded(form["points"], POINT_DIGITS) if run.run_id in ids else []
-        form |= {"evals": _rounded(form["evals"], DIGITS), "result": _rounded(form["result"], DIGITS)}
+        form = serialisation.to_form(run, str(run.provenance.get("code", "")))
+        form["points"] = rounded(form["points"], POINT_DIGITS) if run.run_id in ids else []
+        form |= {"evals": rounded(form["evals"], DIGITS), "result": rounded(form["result"], DIGITS)}
         forms.append(form)
-    return gzip.compress(_form.dump(forms).encode(), 9, mtime=0)
+    return gzip.compress(serialisation.dump(forms).encode(), 9, mtime=0)
 
 
-def _path(world: str, group: str) -> Path:
-    return HOME / f"{world}-{group}.json.gz"
+def _path(world: str | None, group: str) -> Path:
+    return HOME / (world or default()) / f"{group}.json.gz"
 
 
 @functools.cache
@@ -140,15 +175,5 @@ def _read(path: Path) -> tuple[RunRecord, ...]:
     try:
         forms = json.loads(gzip.decompress(path.read_bytes()))
     except (OSError, EOFError, ValueError):
-        raise LabError(f"{path.name} is damaged; install the kit again, or run data_scripts/record_digits.py") from None
-    return tuple(map(_form.from_form, forms))
-
-
-def _rounded(value: Any, digits: int) -> Any:
-    if isinstance(value, float):
-        return float(f"{value:.{digits}g}")
-    if isinstance(value, Mapping):
-        return {key: _rounded(entry, digits) for key, entry in value.items()}
-    if isinstance(value, list | tuple):
-        return [_rounded(entry, digits) for entry in value]
-    return value
+        raise LabError(f"{path.parent.name}/{path.name} is damaged; install the kit again") from None
+    return tuple(map(serialisation.from_form, forms))

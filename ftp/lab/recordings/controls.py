@@ -1,4 +1,4 @@
-"""The recorded controls of the digits world (`ftp.lab.controls`), as data_scripts/record_controls.py wrote them."""
+"""The recorded controls of a world (`ftp.lab.controls`), as data_scripts/record_controls.py wrote them."""
 
 import gzip
 import json
@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ftp.lab.record import LabError, average
+from ftp.lab.record import LabError
 from ftp.lab.registry import unknown
+from ftp.lab.summary import Summary, summarise
+from ftp.lab.worlds import default, load
 
-HOME = Path(__file__).resolve().parent / "controls_digits.json.gz"
+HOME = Path(__file__).resolve().parent
 CONTROLS: Mapping[str, str] = {
     "frozen": "SGD on the leashes that FTP had learned with the same seed, fixed from the first step on",
     "shuffled": "the same leashes, given to the wrong layers of the same kind",
@@ -18,48 +20,62 @@ CONTROLS: Mapping[str, str] = {
     "untrained_finetune": "fine-tuning from the same random weights",
     "zero": "every leash has length 0: the head and the statistics of the norms follow the data, nothing else",
 }
-_own: dict[str, list["Recorded"]] = {}  # what a reader has trained
+_trained: dict[tuple[str, str], list["Recorded"]] = {}  # what a reader has trained, by world and control
 
 
 @dataclass(frozen=True)
 class Recorded:
-    """How one run of a control ended. gamma and distance by layer; accuracies in percent, as in `EvalEvent`."""
+    """How one run of a control ended: its scores in the main metric by split; gamma and distance by layer."""
 
     control: str
     seed: int
-    accuracy: Mapping[str, float]
+    scores: Mapping[str, float]
     gamma: Mapping[str, float]
     distance: Mapping[str, float]
     made: Mapping[str, str]
 
+    world: str
+
     @property
     def id(self) -> float:
-        return self.accuracy["id"]
+        return self._summary.home
 
     @property
     def ood_avg(self) -> float:
         """The mean over the shifts."""
-        return average({name: value for name, value in self.accuracy.items() if name not in ("id", "val")})
+        return self._summary.shift_mean
+
+    @property
+    def _summary(self) -> Summary:
+        measures = load(self.world).measures
+        return summarise({measures.main.name: self.scores}, measures)
 
 
-def recorded_control(name: str) -> list[Recorded]:
-    """The recorded runs of a control of the digits world, by seed.
+def path_of(world: str | None = None) -> Path:
+    """The file of a world's controls."""
+    return HOME / (world or default()) / "controls.json.gz"
+
+
+def recorded_control(name: str, world: str | None = None) -> list[Recorded]:
+    """The recorded runs of a control, by seed.
 
     >>> recorded_control("forzen")
     Traceback (most recent call last):
     ftp.lab.record.LabError: control is 'forzen'; did you mean frozen?
     """
+    world = world or default()
     if name not in CONTROLS:
         raise LabError(unknown("control", name, CONTROLS))
-    found = _own.get(name) or [Recorded(**row) for row in rows(HOME) if row["control"] == name]
-    return sorted(found, key=lambda run: run.seed)
+    shipped = (Recorded(**row, world=world) for row in rows(path_of(world)) if row["control"] == name)
+    return sorted(_trained.get((world, name)) or shipped, key=lambda run: run.seed)
 
 
-def use_controls(own: Iterable[Mapping[str, Any]]) -> None:
+def use_controls(trained: Iterable[Mapping[str, Any]], world: str | None = None) -> None:
     """Have `recorded_control` give these instead of the recorded ones of the same names, until this process ends."""
-    found = [Recorded(**row) for row in own]
-    for name in {run.control for run in found}:
-        _own[name] = [run for run in found if run.control == name]
+    world = world or default()
+    runs = [Recorded(**row, world=world) for row in trained]
+    for name in {run.control for run in runs}:
+        _trained[world, name] = [run for run in runs if run.control == name]
 
 
 def rows(path: Path) -> list[dict[str, Any]]:
@@ -67,11 +83,7 @@ def rows(path: Path) -> list[dict[str, Any]]:
     return list(json.loads(gzip.decompress(path.read_bytes()))) if path.exists() else []
 
 
-def pack(made: Iterable[Mapping[str, Any]]) -> bytes:
-    """The file of the controls: the same runs give the same bytes.
-
-    >>> pack([{"seed": 0}]) == pack([{"seed": 0}])
-    True
-    """
-    text = json.dumps([dict(row) for row in made], separators=(",", ":"), sort_keys=True)
+def pack(runs: Iterable[Mapping[str, Any]]) -> bytes:
+    """The file of the controls: the same runs give the same bytes."""
+    text = json.dumps([dict(row) for row in runs], separators=(",", ":"), sort_keys=True)
     return gzip.compress(text.encode(), 9, mtime=0)

@@ -1,8 +1,10 @@
-"""Recorded numbers beside the runs: WiSE curves, all corruptions, steps under the microscope. Without torch.
+"""Recorded numbers of a world beside its runs, as the scripts in data_scripts wrote them. Without torch.
 
-wise_digits          data_scripts/record_wise.py
-corruptions_digits   data_scripts/record_corruptions.py
-microscope_digits    data_scripts/record_microscope.py
+wise          curves between pre-trained and fine-tuned weights (record_wise.py)
+corruptions   every kind of damage at every severity, with pictures (record_corruptions.py)
+microscope    single steps of some layers (record_microscope.py)
+pictures      the first pictures of home and of each shift, with their labels (record_pictures.py)
+mistakes      what is taken for what after tasks in a row (record_mistakes.py)
 """
 
 import functools
@@ -12,20 +14,34 @@ from pathlib import Path
 from typing import Any
 
 from ftp.lab.record import LabError
+from ftp.lab.worlds import default
 
 HOME = Path(__file__).resolve().parent
-NAMES = ("wise_digits", "corruptions_digits", "microscope_digits")
+NAMES = ("wise", "corruptions", "microscope", "pictures", "mistakes")
+
+
+def has_extra(name: str, world: str | None = None) -> bool:
+    """Whether a world has such a recording."""
+    return name in NAMES and _path(name, world).exists()
+
+
+def extra(name: str, world: str | None = None) -> dict[str, Any]:
+    """One recording as plain data, read once; treat it as read-only.
+
+    >>> [curve["method"] for curve in extra("wise")["curves"][:2]]
+    ['finetune', 'ftp']
+    """
+    if not has_extra(name, world):
+        names = ", ".join(known for known in NAMES if has_extra(known, world)) or "none"
+        raise LabError(f"recording is {name!r}; the world {world or default()} has {names}")
+    return _read(_path(name, world))
+
+
+def _path(name: str, world: str | None) -> Path:
+    return HOME / (world or default()) / f"{name}.json.gz"
 
 
 @functools.cache
-def extra(name: str) -> dict[str, Any]:
-    """One recording as plain data, read once; treat it as read-only.
-
-    >>> [curve["method"] for curve in extra("wise_digits")["curves"]]
-    ['finetune', 'ftp']
-    """
-    path = HOME / f"{name}.json.gz"
-    if name not in NAMES or not path.exists():
-        raise LabError(f"recording is {name!r}; there are {', '.join(NAMES)}: install the kit again if one is missing")
+def _read(path: Path) -> dict[str, Any]:
     data: dict[str, Any] = json.loads(gzip.decompress(path.read_bytes()))
     return data

