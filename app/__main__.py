@@ -24,45 +24,45 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--class", dest="shared", action="store_true", help="one server for a class; needs --host")
     parser.add_argument("--host", nargs="+", default=[], help="with --class: the names under which it is reached")
     parser.add_argument("--address", default=EVERY, help="with --class: listen there only (127.0.0.1 behind a proxy)")
-    asked = parser.parse_args(argv)
-    problem = _problem(asked)
+    options = parser.parse_args(argv)
+    problem = _problem(options)
     if problem:
         print(problem, file=sys.stderr)
         return 2
-    address = asked.address if asked.shared else HOST
-    port = free_port(int(asked.port), address)
+    address = options.address if options.shared else HOST
+    port = free_port(int(options.port), address)
     if port is None:
-        print(f"Port {asked.port} and the next ones are taken; give another with --port.", file=sys.stderr)
+        print(f"Port {options.port} and the next ones are taken; give another with --port.", file=sys.stderr)
         return 1
-    if port != int(asked.port):
-        print(f"Port {asked.port} is taken, so this is on {port}.", flush=True)
+    if port != int(options.port):
+        print(f"Port {options.port} is taken, so this is on {port}.", flush=True)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))  # sent again by uvicorn once all has ended in order
     with contextlib.suppress(KeyboardInterrupt):
-        serve(port, address, asked.host if asked.shared else [])
+        serve(port, address, options.host if options.shared else [])
     return 0
 
 
-def _problem(asked: argparse.Namespace) -> str:
+def _problem(options: argparse.Namespace) -> str:
     """What is wrong with the arguments, in one sentence; empty if nothing is."""
-    if not (asked.port.isascii() and asked.port.isdigit() and FIRST <= int(asked.port) <= LAST):
-        return f"--port is {asked.port!r}; give a whole number from {FIRST} to {LAST}."
-    if asked.shared and not asked.host:
+    if not (options.port.isascii() and options.port.isdigit() and FIRST <= int(options.port) <= LAST):
+        return f"--port is {options.port!r}; give a whole number from {FIRST} to {LAST}."
+    if options.shared and not options.host:
         return "--class needs the name under which students reach this machine: write --host NAME."
-    if asked.host and not asked.shared:
+    if options.host and not options.shared:
         return "--host is for a class; write --class --host NAME, or leave it out."
-    wrong = [name for name in asked.host if not NAME.fullmatch(name)]
+    wrong = [name for name in options.host if not NAME.fullmatch(name)]
     if wrong:
         return f"--host is {wrong[0]!r}; give a name such as lab.example.org, without http:// and without a port."
     from ftp.lab.record import LabError
     from ftp.lab.store import Store
 
     try:
-        path = asked.store or os.environ.get("FTP_APP_STORE") or None
+        path = options.store or os.environ.get("FTP_APP_STORE") or None
         with Store(path) as store:  # a file that cannot be used is told now, not in the browser
             os.environ["FTP_APP_STORE"] = str(store.path)
     except LabError as error:
         return f"{error}."
-    os.environ["FTP_APP_CLASS"] = "1" if asked.shared else "0"
+    os.environ["FTP_APP_CLASS"] = "1" if options.shared else "0"
     return ""
 
 
@@ -86,6 +86,10 @@ def serve(port: int, address: str, hosts: list[str]) -> None:
     """Run Streamlit in this process until Ctrl-C or SIGTERM; it opens the browser itself."""
     where = hosts[0] if hosts else HOST
     print(f"The app is at http://{where}:{port} (Ctrl-C ends it).", flush=True)
+    if hosts:
+        from app.limits import teacher_path
+
+        print(f"For the teacher alone: http://{where}:{port}{teacher_path()}", flush=True)
     os.chdir(ROOT)  # Streamlit looks for .streamlit/config.toml in the current directory
     import click
     from streamlit.web import cli  # slow to import, so only once the arguments are known to be good

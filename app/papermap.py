@@ -42,12 +42,12 @@ def cited(words: str) -> set[str]:
     >>> sorted(cited("Eq. 9-11, Lemma 1 and 2"))
     ['Eq. 10', 'Eq. 11', 'Eq. 9', 'Lemma 1', 'Lemma 2']
     """
-    found = set()
+    numbers = set()
     for kind, listed in NUMBERS.findall(words):
         for part in re.split(r", | and ", listed):
             ends = [int(end) for end in re.split(r"[-–]", part)]
-            found |= {f"{kind}{' ' if kind == 'Lemma' else '. '}{n}" for n in range(ends[0], ends[-1] + 1)}
-    return found
+            numbers |= {f"{kind}{' ' if kind == 'Lemma' else '. '}{n}" for n in range(ends[0], ends[-1] + 1)}
+    return numbers
 
 
 @functools.cache
@@ -55,7 +55,7 @@ def entries() -> tuple[Entry, ...]:
     """The whole map, in the order of its file."""
     what = json.loads((LESSONS / "paper_map.json").read_text(encoding="utf-8"))
     links = json.loads((LESSONS / "paper_links.json").read_text(encoding="utf-8"))
-    sources = sorted((LESSONS / "src").glob("[0-9][0-9]_*.py"))
+    sources = sorted((LESSONS / "src").glob("[0-9][0-9]*_*.py"))
     named = {f"notebooks/{path.stem}.ipynb": cited(path.read_text(encoding="utf-8")) for path in sources}
     return tuple(
         Entry(

@@ -1,11 +1,13 @@
-"""What the charts of the page fetch: JSON about runs, and the kit's copy of Plotly. No page is rerun for it."""
+"""What the charts of the page fetch: JSON about runs, and the kit's copy of Plotly. No page is rerun for it.
+
+A GET only looks. What changes something is a POST, and `app.security` takes it from this server's own pages alone.
+"""
 
 import contextlib
 import functools
 import gzip
 import importlib
 import inspect
-import json
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -15,31 +17,37 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from app.sentences import shown, without_paths
 from app.supervisor import supervisor
-from ftp.lab.record import RUN_ID, LabError, RunRecord, event_dict, finite
+from app.tails import Whole, whole_of
+from ftp.lab import methods, worlds
+from ftp.lab.answers import known_pictures
+from ftp.lab.jobs import JOBS, Order
+from ftp.lab.record import RUN_ID, LabError, RunRecord, Settings, event_dict, finite
 from ftp.lab.recordings import find, recorded
-from ftp.lab.store import Store
+from ftp.lab.run import identify
+from ftp.lab.settings import resolve
+from ftp.lab.store import DamagedError, Store, summarised
 
-LAYER = re.compile(r"[A-Za-z0-9_.]{1,100}")
 DIGITS = re.compile(r"-?[0-9]{1,18}")
 NO_STORE = {"cache-control": "no-store"}
 MOST = 500  # points of the class wall
-Answer = Callable[[Request], dict[str, Any]]
+Answer = Callable[[Request], dict[str, Any] | Response]
 
 
 def routes(wall: bool) -> list[Route]:
     """All routes; the class wall only on a server for a class."""
-    paths: dict[str, Answer] = {
-        "/api/health": health,
-        "/api/run/{run_id}/tail": tail,
-        "/api/run/{run_id}/wise": wise,
-        "/api/run/{run_id}/microscope": microscope,
-    }
+    looks: dict[str, Answer] = {"/api/health": health, "/api/run/{run_id}/tail": tail}
+    looks["/api/run/{run_id}/pictures"] = pictures
+    looks |= {f"/api/run/{{run_id}}/{job.name}": _result_of(job.name) for job in JOBS.values() if job.suffix}
     if wall:
-        paths["/api/wall"] = class_wall
-    found = [Route(path, _json(answer), methods=["GET"]) for path, answer in paths.items()]
-    plotly = Route("/api/plotly.js", plotly_js, methods=["GET"])
-    return [*found, plotly, Route("/api/{rest:path}", _json(nothing))]
+        looks["/api/wall"] = class_wall
+    return [
+        *(Route(path, _json(answer), methods=["GET"]) for path, answer in looks.items()),
+        Route("/api/run/{run_id}/watch", _json(watch), methods=["POST"]),
+        Route("/api/plotly.js", plotly_js, methods=["GET"]),
+        Route("/api/{rest:path}", _json(nothing)),
+    ]
 
 
 class NotFound(LabError):
@@ -55,29 +63,30 @@ def _json(answer: Answer) -> Callable[[Request], Response]:
 
     def route(request: Request) -> Response:
         try:
-            return JSONResponse(answer(request), headers=NO_STORE)
+            found = answer(request)
+            return found if isinstance(found, Response) else JSONResponse(found, headers=NO_STORE)
         except NotFound as error:
-            return JSONResponse({"error": str(error)}, 404, headers=NO_STORE)
+            return JSONResponse({"error": shown(error)}, 404, headers=NO_STORE)
         except Malformed as error:
-            return JSONResponse({"error": str(error)}, 400, headers=NO_STORE)
+            return JSONResponse({"error": shown(error)}, 400, headers=NO_STORE)
         except LabError as error:  # the store is in trouble, perhaps not for long
-            return JSONResponse({"error": str(error)}, 503, headers=NO_STORE)
+            return JSONResponse({"error": shown(error)}, 503, headers=NO_STORE)
 
     return route
 
 
 def _run_id(request: Request) -> str:
-    given = request.path_params["run_id"]
-    if not RUN_ID.fullmatch(given):
+    run = str(request.path_params["run_id"])
+    if not RUN_ID.fullmatch(run):
         raise Malformed("a run's id has 16 hexadecimal digits; take the address from the page")
-    return str(given)
+    return run
 
 
 def _since(request: Request, default: int = 0) -> int:
-    given = request.query_params.get("since", str(default))
-    if not DIGITS.fullmatch(given):
+    since = request.query_params.get("since", str(default))
+    if not DIGITS.fullmatch(since):
         raise Malformed("since must be a whole number, such as since=0")
-    return int(given)
+    return int(since)
 
 
 def nothing(request: Request) -> dict[str, Any]:
@@ -89,29 +98,88 @@ def health(request: Request) -> dict[str, Any]:
     return {"status": "ok", **supervisor().busy().__dict__}
 
 
-def tail(request: Request) -> dict[str, Any]:
+def tail(request: Request) -> dict[str, Any] | Response:
     """What a live chart of a run lacks that has all points up to step `since`."""
     run, since = _run_id(request), _since(request)
-    own = supervisor()
     if request.query_params.get("recorded") == "1":  # a live run with the same settings has the same id
-        return _recorded(run, since)
+        return _recorded(request, run, since)
+    store = supervisor().store
     try:
-        found = own.store.tail(run, since)
+        if since < 1:
+            return _send(request, supervisor().tails.whole(run, functools.partial(_changing, run)))
+        news = store.tail(run, since)
+    except DamagedError:
+        raise
     except LabError:
-        own.store.runs(limit=1)  # says so if the store itself is in trouble
-        return _recorded(run, since)
-    about = _facts(own.store, run)
-    own.watch(run)
-    if (ended := own.ended(run)) is not None:
-        found["status"], found["error"] = ended
-    place = own.place(run) if found["status"] == "queued" else None
-    return {**found, **about, "place": place.__dict__ if place else None}
+        store.runs(limit=1)  # says so if the store itself is in trouble
+        return _recorded(request, run, since)
+    return {**news, **_changing(run, news)}
 
 
-def _recorded(run: str, since: int) -> dict[str, Any]:
+def pictures(request: Request) -> dict[str, Any] | Response:
+    """The first pictures of every set of a run's world, one sheet for all; nothing for a world without them."""
+    try:
+        world = worlds.of(_settings_of(supervisor().store, _run_id(request)))
+        sheet = known_pictures(world, supervisor().store)
+    except (NotFound, Malformed, DamagedError):
+        raise
+    except LabError:  # a world, or data, that are no longer here
+        sheet = None
+    return JSONResponse(sheet or {}, headers={"cache-control": "private, max-age=600"} if sheet else NO_STORE)
+
+
+@functools.lru_cache(2048)
+def _settings_of(store: Store, run: str) -> Settings:
+    """The settings of a run, here or recorded: they never change, so a class does not read them for everybody."""
+    try:
+        return store.load(run).settings
+    except DamagedError:
+        raise
+    except LabError:
+        if record := find(run):
+            return record.settings
+        raise NotFound(f"there is no run {run} here; it may have been deleted: press Train to make it") from None
+
+
+def _changing(run: str, news: dict[str, Any]) -> dict[str, Any]:
+    """What the store does not know of a run: an end it could not take yet, and the place in the queue."""
+    unsaved = supervisor().unsaved_end(run)
+    status, error = unsaved or (news["status"], news["error"])
+    place = supervisor().place(run) if status == "queued" else None
+    facts = _facts(supervisor().store, run)
+    return {"status": status, "error": without_paths(error), **facts, "place": place.__dict__ if place else None}
+
+
+def _send(request: Request, whole: Whole) -> Response:
+    """The whole of a run, compressed once for all; a browser that has it already is told so."""
+    headers = {"cache-control": "no-cache", "etag": whole.tag, "vary": "accept-encoding"}
+    if request.headers.get("if-none-match") == whole.tag:
+        return Response(status_code=304, headers=headers)
+    if "gzip" not in request.headers.get("accept-encoding", ""):
+        return Response(gzip.decompress(whole.packed), media_type="application/json", headers=headers)
+    return Response(whole.packed, media_type="application/json", headers={**headers, "content-encoding": "gzip"})
+
+
+def watch(request: Request) -> dict[str, Any]:
+    """Renew the lease of a run, for somebody looks at it; a run that is over, or made elsewhere, has none."""
+    return {"renewed": supervisor().watch(_run_id(request))}
+
+
+def _recorded(request: Request, run: str, since: int) -> dict[str, Any] | Response:
     record = recording(run)
     if record is None:
         raise NotFound(f"there is no run {run} here; it may have been deleted: press Train to make it")
+    return _send(request, _whole_recording(run)) if since < 1 else _replay(record, since)
+
+
+@functools.lru_cache(64)
+def _whole_recording(run: str) -> Whole:
+    record = recording(run)
+    assert record is not None
+    return whole_of(_replay(record, -1))
+
+
+def _replay(record: RunRecord, since: int) -> dict[str, Any]:
     return {**recorded_tail(record, since), **_about(record), "place": None, "expected": None}
 
 
@@ -124,7 +192,12 @@ def _facts(store: Store, run: str) -> dict[str, Any]:
 
 def _about(record: RunRecord) -> dict[str, Any]:
     settings = record.settings
-    return {"steps": settings.steps, "method": settings.method, "seed": settings.seed, "world": settings.world}
+    try:
+        phases = [phase.name for phase in worlds.of(settings).phases]  # also of a run that has not begun
+    except LabError:  # a world that is no longer here
+        phases = list(record.phases)
+    same = {"method": settings.method, "seed": settings.seed, "world": settings.world}
+    return {**same, "steps": settings.steps * len(phases), "phases": phases}
 
 
 @functools.lru_cache(256)
@@ -138,37 +211,39 @@ def recorded_tail(record: RunRecord, since: int) -> dict[str, Any]:
     """The same form as `Store.tail` gives."""
     points = [event_dict(point) for point in record.points if point.step > since]
     evals = [event_dict(entry) for entry in record.evals if entry.step >= since]
-    same = {key: getattr(record, key) for key in ("run_id", "status", "name", "error", "heartbeat")}
-    layers = {"layers": list(record.layers)} if since < 1 else {}
+    same = {key: getattr(record, key) for key in ("run_id", "status", "name", "error", "started", "heartbeat")}
+    for event in evals:
+        event["summary"] = summarised(event["scores"], record.measures)
+    layers = {"layers": list(record.layers), "measures": record.measures.as_dict()} if since < 1 else {}
     return {**same, **layers, "step": points[-1]["step"] if points else since, "points": points, "evals": evals}
 
 
-def wise(request: Request) -> dict[str, Any]:
-    """The WiSE curve of a run, or how far it is."""
-    run = _run_id(request)
-    return _job_file("wise", run, supervisor().store.weights_path(run).with_suffix(".wise.json"))
+def _result_of(job: str) -> Answer:
+    def result(request: Request) -> dict[str, Any]:
+        run = _run_id(request)
+        try:
+            order = Order(job, run, request.query_params.get("layer", ""))
+        except LabError as error:
+            raise Malformed(str(error)) from error
+        data = order.result(supervisor().store)
+        if data is not None:
+            return {"status": "done", **finite(data)}
+        status = supervisor().job_status(order)
+        waits = status in ("queued", "running", "missing")
+        return {"status": status} if waits else {"status": "failed", "error": shown(status)}
 
-
-def microscope(request: Request) -> dict[str, Any]:
-    """The steps of one layer under the microscope, or how far they are."""
-    run, layer = _run_id(request), request.query_params.get("layer", "")
-    if not LAYER.fullmatch(layer):
-        raise Malformed("layer must be the name of a layer, such as layer=stem.weight")
-    return _job_file("microscope", run, supervisor().store.weights_path(run).with_suffix(f".{layer}.microscope.json"))
-
-
-def _job_file(kind: str, run: str, path: Path) -> dict[str, Any]:
-    if path.exists():
-        return {"status": "done", **finite(json.loads(path.read_bytes()))}
-    supervisor().watch(run)
-    status = supervisor().job_status(kind, run)
-    return {"status": status} if status in ("queued", "running", "missing") else {"status": "failed", "error": status}
+    result.__doc__ = f"The result of the job {job}, or how far it is."
+    return result
 
 
 def class_wall(request: Request) -> dict[str, Any]:
-    """Runs of the class that ended after `since` (seconds since 1970), as points in the plane of ID and OOD."""
-    since = _since(request)
-    runs = supervisor().store.runs(status="done", ended_after=since, limit=MOST)
+    """Runs of one world that ended after `since` (seconds since 1970), as points in the plane of ID and OOD."""
+    if not supervisor().wall_is_on:
+        raise LabError("the class wall is off for now; it comes back when the teacher switches it on")
+    since, world = _since(request), request.query_params.get("world", worlds.default())
+    if world not in worlds.names():
+        raise Malformed(f"world must be one of {', '.join(worlds.names())}")
+    runs = supervisor().store.runs(world=world, status="done", ended_after=since, limit=MOST)
     points = [
         {
             "run_id": r.run_id,
@@ -187,6 +262,7 @@ def warm() -> None:
     """Read and import what the first viewer would wait for; what is missing is told by the view that needs it."""
     with contextlib.suppress(LabError, OSError, ImportError):
         _plotly()
+        identify(resolve(worlds.default(), methods.names()[0]))  # reads the code: the first Train need not wait for it
         for module in ("app.views.live", "pandas"):  # Streamlit imports pandas when a component gets its first data
             importlib.import_module(module)
         inspect.stack()  # Streamlit asks for it once, and Python then reads where all modules lie

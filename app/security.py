@@ -9,7 +9,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from streamlit import config
 from streamlit.web.server.starlette.starlette_websocket import is_host_allowed
 
-from app.limits import COOKIE, VIEWER
+from app.cookies import COOKIE, name_in, sign
+from app.limits import secret
 
 # Streamlit and Plotly write styles inline, and Streamlit's components are loaded from blobs and compiled text
 POLICY = {
@@ -39,10 +40,12 @@ HEADERS = {
 
 
 UPLOADS = "_stcore/upload_file"
+LOOKS = ("GET", "HEAD", "OPTIONS")  # methods that change nothing
 
 
 class Guard:
-    """Refuse unknown host names (another site's name may lead to this machine), and add the headers."""
+    """Refuse unknown host names (another site's name may lead to this machine) and changes asked for by pages of other
+    sites, and add the headers."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
@@ -52,7 +55,7 @@ class Guard:
             await self.app(scope, receive, send)
             return
         headers = Headers(scope=scope)
-        fresh = None if _viewer(headers) else secrets.token_hex(16)
+        fresh = None if _has_cookie(headers) else sign(secrets.token_hex(16), secret())
 
         async def guarded(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -75,13 +78,22 @@ class Guard:
         if UPLOADS in scope["path"]:  # no view takes files, so nobody can fill the server's memory with them
             await PlainTextResponse("This server takes no files.", 403)(scope, receive, guarded)
             return
+        if scope["method"] not in LOOKS and _is_from_elsewhere(headers):
+            await PlainTextResponse("This server takes that from its own pages only.", 403)(scope, receive, guarded)
+            return
         await self.app(scope, receive, guarded)
 
 
-def _viewer(headers: Headers) -> str:
-    """The viewer's cookie, if it has the form that this server gives."""
+def _is_from_elsewhere(headers: Headers) -> bool:
+    """True if a browser says that a page of another site asks; without a browser there is no such page."""
+    origin = headers.get("origin")
+    return origin is not None and origin.partition("://")[2] != headers.get("host")
+
+
+def _has_cookie(headers: Headers) -> bool:
+    """True if the viewer has a cookie that this server has signed."""
     try:
         cookie = SimpleCookie(headers.get("cookie", "")).get(COOKIE)
     except CookieError:
-        return ""
-    return cookie.value if cookie and VIEWER.fullmatch(cookie.value) else ""
+        return False
+    return cookie is not None and name_in(cookie.value, secret()) != ""

@@ -6,107 +6,197 @@ Nothing here imports torch.
 
 import atexit
 import os
+import secrets
+import shutil
 import threading
-from typing import Any
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
 
-from app import queueing
-from app.limits import class_mode
-from app.manager import REST, Manager
-from app.queueing import Busy, Place, Task
-from ftp.lab.record import RUN_ID, LabError, Settings
-from ftp.lab.run import identify
+from app import promises
+from app.dispatcher import Dispatcher
+from app.estimates import Estimates
+from app.limits import NOBODY, Limits, Viewer, class_mode, store_path
+from app.limits import limits as server_limits
+from app.queueing import Busy, Place, Queue
+from app.tails import Tails
+from ftp.lab.jobs import Order
+from ftp.lab.record import LabError, Settings
+from ftp.lab.run import code_of, identify
 from ftp.lab.settings import resolve
 from ftp.lab.store import Store
 
-JOBS = ("wise", "corruptions", "microscope")
-_own: list["Supervisor"] = []
-_making = threading.Lock()
+ROOM = 1_000_000  # bytes that must be free for a run to begin
 
 
-class Supervisor(Manager):
-    """`start` keeps a worker warm, `submit` runs, `watch` them, `stop` them; `close` ends all."""
+class Supervisor:
+    """What a view can ask for. The queue holds who waits; the dispatcher's thread does the rest."""
+
+    def __init__(
+        self,
+        store: Store,
+        *,
+        slots: int | None = None,
+        limits: Limits | None = None,
+        device: str = "auto",
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.store, self.wall_is_on = store, True  # the class wall, where there is a class
+        self.queue = Queue(slots or max(1, (os.cpu_count() or 2) - 1), limits or server_limits(), clock)
+        self.estimates, self.tails = Estimates(store), Tails(store)
+        self.dispatcher = Dispatcher(self.queue, store, self.estimates, device)
+
+    @property
+    def limits(self) -> Limits:
+        """The limits of the moment; `change_limits` replaces them."""
+        return self.queue.limits
+
+    def change_limits(self, **changes: float) -> None:
+        """Other limits from now on, until the server ends; what waits or runs is measured by them too."""
+        for name, value in changes.items():
+            if value < 1:
+                raise LabError(f"the limit {name} is {value:g}; it must be 1 or more")
+        self.queue.limits = replace(self.queue.limits, **changes)  # type: ignore[arg-type]
 
     def start(self) -> None:
         """Go on with what an earlier server left in the queue, and keep one worker warm: the first page comes first."""
-        self._warm_from = self.clock() + REST
-        self._begin()
+        self.dispatcher.workers.warm_from(self.queue.clock())
+        self.dispatcher.wake()
 
-    def submit(self, settings: Settings, viewer: str = "") -> str:
+    def close(self) -> None:
+        """End the thread and the workers; what waits, waits for the next server."""
+        self.dispatcher.close()
+
+    def submit(self, settings: Settings, viewer: Viewer = NOBODY) -> str:
         """The id of the run with these settings; it waits in the queue unless it is there, or under way, already."""
-        self._check(settings)
-        run = identify(settings)
-        status = self._status(run)
-        if status == "running" and not self._at_work(run):
-            self.store.sweep_stale()  # its server may have died a moment ago
-            status = self.store.status(run)
-        with self._lock:
-            alike = [task for task in self._tasks if task.key == ("run", run)]
-            mine = next((task for task in alike if not (task.over or task.leaving is not None)), None)
-            if mine is None and status != "done" and not (status == "running" and not alike):
-                self._room(viewer)  # before anything is written: who is refused leaves no run behind
-            self.store.create(run, settings)
-            self.watch(run)
-            self._started.setdefault(run, set()).add(viewer)
-            if mine:
-                mine.viewers.add(viewer)
-            if mine or status == "done" or (status == "running" and not alike):
-                return run
-            task = Task.of_run(run, settings, self.clock(), viewer, self._expected.seconds(settings))
-            if not alike:  # else it is being stopped; it goes back into the queue when that is through
-                self.store.finish(run, "queued")
-            self._tasks.append(task)
-        queueing.note(self.store, run)
-        self._begin()
-        return run
+        return self.submit_all([settings], viewer)[0]
 
-    def _status(self, run: str) -> str:
+    def submit_all(self, several: Sequence[Settings], viewer: Viewer = NOBODY) -> list[str]:
+        """The ids of several runs that are asked for together, such as a race: all are taken, or none.
+
+        Together they are one request of the viewer's.
+        """
+        for settings in several:
+            self._check(settings)
+        self._check_disk()
+        wanted = {identify(settings): settings for settings in several}
+        statuses = {run: self._status(Order("run", run)) for run in wanted}
+        with self.queue.lock:
+            new = [run for run in wanted if self._is_new(run, statuses[run])]
+            if new:
+                self.queue.check_room(viewer, len(new))  # before anything is written: who is refused leaves no run
+            request = secrets.token_hex(8)
+            for run, settings in wanted.items():
+                self._enter(run, settings, viewer, request if run in new else "")
+        if new:
+            self.dispatcher.wake()
+        return [identify(settings) for settings in several]
+
+    def _is_new(self, run: str, status: str) -> bool:
+        """True if a run must go into the queue: it is neither there already nor done nor made elsewhere."""
+        alike = self.queue.tasks_of(Order("run", run))
+        elsewhere = status == "running" and not alike
+        return not any(task.goes_on for task in alike) and status != "done" and not elsewhere
+
+    def _enter(self, run: str, settings: Settings, viewer: Viewer, request: str) -> None:
+        """Write the row of a run, and put it into the queue if a request is named; else the viewer joins the others."""
+        order = Order("run", run)
+        alike = self.queue.tasks_of(order)
+        self.store.create(run, settings, code=code_of(settings))
+        self.queue.note_asker(run, viewer)
+        if request and not alike:  # else it is being stopped; it goes back into the queue when that is through
+            self.store.finish(run, "queued")
+        if request:
+            self.queue.add(order, {viewer}, self.estimates.of_run(settings), request=request)
+        going = next((task for task in self.queue.tasks_of(order) if task.goes_on), None)
+        if going:
+            going.viewers.add(viewer)
+            promises.make(self.store, run, going.viewers)
+            self.watch(run)
+
+    def _check_disk(self) -> None:
+        """Say at once that a disk is full: the first step would come, and fail, many seconds later."""
+        with suppress(OSError):
+            if shutil.disk_usage(self.store.path.parent).free >= ROOM:
+                return
+            raise LabError(f"the disk of {self.store.path} is full, so nothing can be trained; make room, then go on")
+
+    def _check(self, settings: Settings) -> None:
+        chosen = {k: v for k, v in settings.as_dict().items() if k not in ("world", "method")}
+        resolve(settings.world, settings.method, chosen)  # ranges; widgets' limits are no border
+        for name in ("steps", "batch"):
+            most, value = getattr(self.limits, name), getattr(settings, name)
+            if value > most:
+                raise LabError(f"{name} is {value}; this server takes at most {most}: write {name}={most}")
+
+    def _status(self, order: Order) -> str:
+        """What the store says of a run; "new" if it is not in it."""
         try:
-            return self.store.status(run)
+            status = self.store.status(order.run_id)
         except LabError:
             self.store.runs(limit=1)  # says so if the store itself is in trouble
             return "new"
+        if status == "running" and not any(task.worker for task in self.queue.tasks_of(order)):
+            self.store.sweep_stale()  # its server may have died a moment ago
+            status = self.store.status(order.run_id)
+        return status
 
-    def job(self, kind: str, run_id: str, viewer: str = "", **more: Any) -> str:
-        """Ask for something about a run, besides the run: "queued", "running", or why it failed the last time."""
-        if kind not in JOBS or not RUN_ID.fullmatch(run_id):
-            raise LabError(f"job is {kind!r} of run {run_id!r}; it must be one of {', '.join(JOBS)} of a run's id")
-        message = {"job": kind, "run_id": run_id, **more}
-        with self._lock:
-            found = next((t for t in self._tasks if t.message == message), None)
-            if found is None:
-                self._room(viewer)
-                self._failed.pop((kind, run_id), None)
-                found = Task(kind, run_id, message, self.clock(), {viewer}, expected=5.0)
-                self._tasks.append(found)
-        self._begin()
-        return found.status
+    def ask(self, order: Order, viewer: Viewer = NOBODY) -> str:
+        """Have a job about a run done; "queued" or "running"."""
+        if order.job == "run":
+            raise LabError("a run is asked for with Supervisor.submit, which checks its settings first")
+        with self.queue.lock:
+            task = next(iter(self.queue.tasks_of(order)), None)
+            if task is None:
+                self.queue.check_room(viewer)
+                task = self.queue.add(order, {viewer}, self.estimates.of_order(order))
+        self.dispatcher.wake()
+        return task.status
 
-    def job_status(self, kind: str, run_id: str) -> str:
+    def job_status(self, order: Order) -> str:
         """ "queued", "running", "missing" (nobody asked, or it is there) or the sentence of its failure."""
-        with self._lock:
-            found = next((t for t in self._tasks if t.key == (kind, run_id)), None)
-            return found.status if found else self._failed.get((kind, run_id), "missing")
+        task = next(iter(self.queue.tasks_of(order)), None)
+        return task.status if task else self.queue.failure(order) or "missing"
 
-    def stop(self, run_id: str, viewer: str | None = None) -> None:
-        """End a run after its present step; what is done is kept. On a class's server only for who started it."""
-        with self._lock:
-            mine = [t for t in self._tasks if t.key == ("run", run_id) and t.leaving is None]
-            if class_mode() and viewer is not None and not any(viewer in t.viewers for t in mine):
-                raise LabError("this run was started by someone else; it ends by itself when nobody watches it")
-            if class_mode() and viewer is not None and any(len(t.viewers) > 1 for t in mine):
-                for task in mine:
-                    task.viewers.discard(viewer)
-                raise LabError("others watch this run too, so it goes on; it is no longer one of yours")
-            for task in mine:
-                self._leave(task, "")
-        if not mine and self.store.status(run_id) in ("queued", "running"):
+    def watch(self, run_id: str) -> bool:
+        """Say that somebody looks at a run; nobody for a while ends it. False if it is not in the queue here."""
+        promises.watch(self.store, run_id)
+        return self.queue.watch(run_id)
+
+    def stop(self, run_id: str, viewer: Viewer | None = None) -> None:
+        """End a run after its present step; what is done is kept. In a class for who started it, or its teacher."""
+        with self.queue.lock:
+            tasks = [task for task in self.queue.tasks_of(Order("run", run_id)) if task.stopping is None]
+            if class_mode() and viewer is not None and not viewer.is_teacher:
+                if not any(viewer in task.viewers for task in tasks):
+                    raise LabError("this run was started by someone else; it ends by itself when nobody watches it")
+                if any(len(task.viewers) > 1 for task in tasks):
+                    for task in tasks:
+                        task.viewers.discard(viewer)
+                    raise LabError("others watch this run too, so it goes on; it is no longer one of yours")
+            for task in tasks:
+                self.dispatcher.stop(task)
+        if not tasks and self.store.status(run_id) in ("queued", "running"):
             self.store.finish(run_id, "stopped")  # the server that has it sees that, and stops it
 
-    def may_change(self, run_id: str, viewer: str) -> bool:
-        """True if a viewer may rename and delete a run: at home always, in a class for who alone has asked for it."""
-        return not class_mode() or self._started.get(run_id) == {viewer}
+    def clear_queue(self) -> None:
+        """Take out all that waits; what is at work goes on."""
+        for task in self.queue.tasks:
+            if task.worker is None:
+                self.dispatcher.stop(task, "the teacher cleared the queue; press Train again to go on")
 
-    def delete(self, run_id: str, viewer: str) -> None:
+    def move_store_aside(self) -> Path:
+        """Keep a store that cannot be read under another name; all that waits or runs ends, and an empty one begins."""
+        self.dispatcher.drop_all()
+        return self.store.move_aside()
+
+    def may_change(self, run_id: str, viewer: Viewer) -> bool:
+        """True if a viewer may rename and delete a run: at home, as a teacher, or who alone has asked for it."""
+        return not class_mode() or viewer.is_teacher or self.queue.is_only_asker(run_id, viewer)
+
+    def delete(self, run_id: str, viewer: Viewer) -> None:
         """Put a run into the bin; one that waits is taken out of the queue first."""
         if not self.may_change(run_id, viewer):
             raise LabError("this run is not yours alone, so it stays; its teacher can delete it")
@@ -116,55 +206,41 @@ class Supervisor(Manager):
 
     def place(self, run_id: str) -> Place | None:
         """How many runs are before this one, and for how many seconds; None if it does not wait here."""
-        with self._lock:
-            return queueing.place(self._tasks, run_id, self.slots, self.clock())
+        return self.queue.place(run_id)
 
     def expected(self, settings: Settings) -> float:
         """About how many seconds such a run takes, from those before it."""
-        return self._expected.seconds(settings)
+        return self.estimates.of_run(settings)
 
-    def ended(self, run_id: str) -> tuple[str, str] | None:
+    def unsaved_end(self, run_id: str) -> tuple[str, str] | None:
         """The status and error of a run whose end the store could not take yet."""
-        return self._unsaid.get(run_id)
+        return self.dispatcher.unsaved_end(run_id)
 
     def busy(self) -> Busy:
         """How many runs are under way here, and how many wait."""
-        with self._lock:
-            runs = [task for task in self._tasks if task.kind == "run"]
-            return Busy(sum(t.worker is not None for t in runs), sum(t.worker is None for t in runs), self.slots)
+        return self.queue.busy()
 
     def pids(self) -> list[int]:
         """The process ids of the workers."""
-        with self._lock:
-            return [worker.pid for worker in (self._idle, *(t.worker for t in self._tasks)) if worker]
+        workers = (self.dispatcher.workers.spare, *(task.worker for task in self.queue.tasks))
+        return [worker.pid for worker in workers if worker]
 
-    def _check(self, settings: Settings) -> None:
-        given = {k: v for k, v in settings.as_dict().items() if k not in ("world", "method")}
-        resolve(settings.world, settings.method, given)  # ranges; widgets' limits are no border
-        for name in ("steps", "batch"):
-            most, value = getattr(self.limits, name), getattr(settings, name)
-            if value > most:
-                raise LabError(f"{name} is {value}; this server takes at most {most}: write {name}={most}")
 
-    def _room(self, viewer: str) -> None:
-        own = sum(viewer in task.viewers for task in self._tasks)
-        if own >= self.limits.each:
-            raise LabError(f"you have {own} runs waiting or running, the most here; wait for one, or stop one")
-        if len(self._tasks) >= self.limits.queue:
-            raise LabError(f"{len(self._tasks)} runs are waiting, the most here; try again in a minute")
+_of_this_process: list[Supervisor] = []  # one, or none yet
+_making = threading.Lock()
 
 
 def supervisor() -> Supervisor:
     """The one of this process; its store is the file in FTP_APP_STORE, or the person's own."""
     with _making:
-        if not _own:
-            _own.append(Supervisor(Store(os.environ.get("FTP_APP_STORE") or None)))
-            atexit.register(_own[0].close)
-        return _own[0]
+        if not _of_this_process:
+            _of_this_process.append(Supervisor(Store(store_path())))
+            atexit.register(_of_this_process[0].close)
+        return _of_this_process[0]
 
 
 def close() -> None:
     """End the one of this process, if there is one."""
     with _making:
-        if _own:
-            _own.pop().close()
+        if _of_this_process:
+            _of_this_process.pop().close()

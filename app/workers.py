@@ -1,6 +1,7 @@
-"""A worker process as the server sees it: a pipe to speak into, a thread that hears the answer, an end."""
+"""Worker processes as the server sees them: a pipe to speak into, a thread that hears the answer, an end."""
 
 import contextlib
+import functools
 import json
 import os
 import subprocess
@@ -9,6 +10,9 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+REST = 4.0  # seconds after the start, and after a task has begun, before a spare one starts: it would slow both
+TRIES = 3  # spare workers that may die before one is ready
 
 
 class Worker:
@@ -76,3 +80,42 @@ class Worker:
         """How it ended, for a sentence."""
         code = self.process.returncode
         return f"signal {-code}" if code is not None and code < 0 else f"code {code}"
+
+
+class Workers:
+    """New workers, and one to spare that has imported torch already: that takes seconds."""
+
+    def __init__(self, store: Path, device: str, changed: Callable[[], None]) -> None:
+        self._new = functools.partial(Worker, store, device, changed)
+        self._spare: Worker | None = None
+        self._warm_from: float | None = None  # None: keep no spare worker
+        self._stillborn = 0  # spare workers that died before they were ready
+
+    def warm_from(self, now: float) -> None:
+        """From a while after now on, keep a spare worker."""
+        self._warm_from = now + REST
+
+    def take(self, now: float) -> Worker:
+        """The spare one, or else a new one."""
+        worker, self._spare = self._spare, None
+        if self._warm_from is not None:
+            self.warm_from(now)
+        return worker if worker and not worker.ended else self._new()
+
+    def keep_warm(self, now: float) -> None:
+        """Start a spare worker if it is time for one; not again and again where none can start."""
+        if self._spare and self._spare.ended:
+            self._stillborn, self._spare = self._stillborn + (not self._spare.ready), None
+        if self._spare is None and self._warm_from is not None and now >= self._warm_from and self._stillborn < TRIES:
+            self._spare = self._new()
+
+    @property
+    def spare(self) -> Worker | None:
+        """The worker that waits for something to do."""
+        return self._spare
+
+    def close(self) -> None:
+        """End the spare one."""
+        if self._spare:
+            self._spare.kill()
+        self._spare = self._warm_from = None

@@ -29,7 +29,7 @@ GOALS = {"server up": 4.0, "first chart": 3.0, "reload": 2.0, "whole run": 30.0,
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]
 SIZE = {"width": 1280, "height": 720}
-CHART, SAYS = ".js-plotly-plot .main-svg", ".ftp-player .says"
+CHART, SAYS = ".ftp-player .accuracy .main-svg", ".ftp-player .says"
 WARM = 12.0  # seconds until the spare worker has read all it needs
 PATIENCE = 240.0
 

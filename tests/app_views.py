@@ -6,8 +6,8 @@ from dataclasses import replace
 from streamlit.testing.v1 import AppTest
 
 from app.supervisor import supervisor
-from ftp.lab import _form
 from ftp.lab.recordings import recorded
+from ftp.lab.store import serialisation
 
 
 def open_view(view, **query):
@@ -33,5 +33,5 @@ def keep(run_id="00000000000000aa", method="ftp", name="", **changes):
     """A recorded run, put into the server's store under another id."""
     run = replace(recorded(method=method, seed=0)[0], run_id=run_id, name=name)
     run = replace(run, result={**run.result, "run_id": run_id}, **changes)
-    supervisor().store.import_(_form.to_form(run, "test"))
+    supervisor().store.import_(serialisation.to_form(run, "test"))
     return run

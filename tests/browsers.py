@@ -13,24 +13,25 @@ from playwright.sync_api import Browser, ConsoleMessage, Locator, Page, TimeoutE
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]
+NO_BROWSER = "NOT TESTED in a browser: there is no Chromium here"  # tests/conftest.py counts these
 SLOW = 240_000  # milliseconds; nothing here decides by time
 expect.set_options(timeout=SLOW)
 
 
-def find_browser() -> str:
-    """Where Chromium is. In CI there must be one; elsewhere its tests are left out, and say so."""
-    found = next(filter(None, map(shutil.which, NAMES)), None)
-    if found is None and os.environ.get("CI", "").lower() in ("1", "true"):
+def find_browser(of_playwright: str) -> str:
+    """Where Chromium is. In CI there must be one; elsewhere its tests are left out, and `make test` says so."""
+    path = next(filter(None, (*map(shutil.which, NAMES), shutil.which(of_playwright))), None)
+    if path is None and os.environ.get("CI", "").lower() in ("1", "true"):
         pytest.fail("no Chromium on this machine; in CI the browser tests must run: install chromium")
-    if found is None:
-        pytest.skip("NOT TESTED in a browser: install chromium to run these tests")
-    return found
+    if path is None:
+        pytest.skip(NO_BROWSER)
+    return path
 
 
 @contextlib.contextmanager
 def chromium() -> Iterator[Browser]:
-    path = find_browser()
     with sync_playwright() as playwright:
+        path = find_browser(playwright.chromium.executable_path)
         browser = playwright.chromium.launch(executable_path=path, args=FLAGS)
         yield browser
         browser.close()
@@ -86,6 +87,12 @@ def settled(page: Page) -> None:
     """Wait until Streamlit has shown the view and its script is through."""
     page.wait_for_selector("[data-testid=stApp][data-test-script-state=notRunning]", state="attached")
     page.wait_for_selector("h1")
+
+
+def open_menu(page: Page) -> None:
+    """Open the menu in the heading: tables, link, Python, lesson."""
+    page.get_by_role("button", name="More").first.click()
+    page.wait_for_selector("[data-testid=stPopoverBody]")
 
 
 def axe(page: Page) -> list[str]:

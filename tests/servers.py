@@ -69,10 +69,10 @@ class Server:
     def url(self) -> str:
         return f"http://127.0.0.1:{self.port}"
 
-    def get(self, path: str, **headers: str) -> tuple[int, dict[str, str], bytes]:
+    def get(self, path: str, method: str = "GET", **headers: str) -> tuple[int, dict[str, str], bytes]:
         """Status, headers (in small letters) and body."""
         with contextlib.closing(http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)) as connection:
-            connection.request("GET", path, headers=headers)
+            connection.request(method, path, headers=headers)
             reply = connection.getresponse()
             return reply.status, {k.lower(): v for k, v in reply.getheaders()}, reply.read()
 

@@ -18,6 +18,16 @@ function change(node, attributes) {
 }
 
 const clamp = (value, low, high) => Math.min(high, Math.max(low, value));
+// a value with its unit, for sentences: a degree sign stands close, a percent sign does not
+const withUnit = (value, metric, digits = 0) =>
+  `${value.toFixed(digits)}${metric.unit === "°" || !metric.unit ? "" : "\u00a0"}${metric.unit}`;
+// the title of an axis: where lower is better, it says so
+const axisName = (metric, place) => `${place} ${metric.name} (${[metric.unit, metric.higher_is_better ? "" : "lower is better"]
+  .filter(Boolean).join(", ")})`;
+// how full a bar is, in percent of what the metric can be
+const share = (value, metric) => (100 * (value - metric.low)) / (metric.high - metric.low);
+const better = (metric, a, b) => (metric.higher_is_better ? a >= b : a <= b);
+
 // two digits, and never "-0.00"
 const fixed = (value, digits = 2) => (Math.abs(value) < 0.5 * 10 ** -digits ? 0 : value).toFixed(digits);
 
@@ -31,11 +41,11 @@ function isDark(host) {
 
 // Drawing happens at most once a frame, however many events come.
 function painter(draw) {
-  let asked = 0;
+  let frame = 0;
   const paint = () => {
-    if (!asked) asked = requestAnimationFrame(() => { asked = 0; draw(); });
+    if (!frame) frame = requestAnimationFrame(() => { frame = 0; draw(); });
   };
-  paint.cancel = () => cancelAnimationFrame(asked);
+  paint.cancel = () => cancelAnimationFrame(frame);
   return paint;
 }
 
@@ -43,20 +53,22 @@ function painter(draw) {
 const mounted = new WeakMap();
 function component(build) {
   return (call) => {
-    let own = mounted.get(call.parentElement);
-    if (own) {
-      own.call = call;
-      own.update?.(call.data);
+    let instance = mounted.get(call.parentElement);
+    if (instance) {
+      instance.call = call;
+      instance.root.classList.toggle("dark", isDark(instance.root)); // the colours of the palette, see _look.py
+      instance.update?.(call.data);
     } else {
       const root = element("div", { class: "root" });
       call.parentElement.append(root);
-      own = { call, root };
-      Object.assign(own, build(root, call.data, (name, value) => own.call.setStateValue(name, value)));
-      mounted.set(call.parentElement, own);
+      root.classList.toggle("dark", isDark(root));
+      instance = { call, root };
+      Object.assign(instance, build(root, call.data, (name, value) => instance.call.setStateValue(name, value)));
+      mounted.set(call.parentElement, instance);
     }
     return () => {
-      own.end?.();
-      own.root.remove();
+      instance.end?.();
+      instance.root.remove();
       mounted.delete(call.parentElement);
     };
   };

@@ -5,16 +5,34 @@ from typing import TYPE_CHECKING
 
 import streamlit as st
 
+from ftp.lab.palette import palette
+
 if TYPE_CHECKING:
     from streamlit.components.v2.types import ComponentRenderer
 
 HERE = Path(__file__).resolve().parent
 
-# Okabe-Ito; text has the page's own colour, because some of these are too light to read
-STYLE = """
+
+def variables(dark: bool) -> str:
+    """The colours of the palette as CSS variables.
+
+    >>> variables(dark=False)
+    '--leash: #0B6B78; --walk: #8A6A00; --anchor: #858585; --id: #4343C4; --ood: #C2154A;'
+    """
+    colors = palette(dark)
+    names = ("leash", "walk", "anchor", "id", "ood")
+    return " ".join(f"--{name}: {getattr(colors, name)};" for name in names)
+
+
+# where the weights are, W, has the colour of text
+STYLE = (
+    f"""
+.root {{ {variables(dark=False)} --here: var(--st-text-color); }}
+.root.dark {{ {variables(dark=True)} }}
+"""
+    + """
 :host, .root { font-family: var(--st-font); color: var(--st-text-color); font-size: 1rem; line-height: 1.5; }
-.root { --blue: #0072B2; --vermillion: #D55E00; --green: #009E73; --grey: #858585;
-  --line: color-mix(in srgb, var(--st-text-color) 18%, transparent);
+.root { --line: color-mix(in srgb, var(--st-text-color) 18%, transparent);
   --faint: color-mix(in srgb, var(--st-text-color) 6%, transparent); }
 .two { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 20rem), 1fr)); gap: 0.5rem 2rem;
   align-items: start; }
@@ -32,6 +50,7 @@ button:disabled { cursor: default; opacity: 0.55; }
 .buttons { display: flex; flex-wrap: wrap; gap: 0.5rem; margin: 0.5rem 0; align-items: center; }
 p { margin: 0.4rem 0; }
 """
+)
 
 
 def component(name: str, style: str = "") -> "ComponentRenderer":

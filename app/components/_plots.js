@@ -25,41 +25,66 @@ function layoutOf(look, more = {}) {
     modebar: { bgcolor: "rgba(0,0,0,0)", color: look.muted, activecolor: look.text }, ...more };
 }
 
-// A chart of lines over steps. A line is {name, color, dash, width, value: row => number}; a row has its `step`.
+// How far chance alone may move an accuracy that stands on so many images: one standard error, in its own unit; null for
+// other metrics. Two right and two wrong are added to the count, else 200 of 200 would claim to be without any error.
+function standardError(value, metric, images) {
+  if (metric.name !== "accuracy" || value == null || !images) return null;
+  const whole = metric.high - metric.low, right = (images * (value - metric.low)) / whole, p = (right + 2) / (images + 4);
+  return whole * Math.sqrt((p * (1 - p)) / (images + 4));
+}
+
+// The same of an evaluation at home and of the mean over its shifts: {home, shift_mean, images: [home, of each shift]}.
+function errorsOf(row, measures) {
+  const metric = measures.metrics[0], names = (role) => Object.keys(measures.roles).filter((n) => measures.roles[n] === role);
+  const error = (name) => standardError(row.scores[metric?.name]?.[name], metric ?? {}, row.counts?.[name]);
+  const [home] = names("home"), shifts = names("shift"), errors = shifts.map(error);
+  const mean = errors.length && errors.every((e) => e !== null) ? Math.hypot(...errors) / errors.length : null;
+  return { home: error(home), shift_mean: mean, images: [row.counts?.[home], row.counts?.[shifts[0]]] };
+}
+
+// A chart of lines over steps. A line is {name, color, dash, width, value: row => number}; a row has its `step`. With
+// error: row => number or null, each point has its error bar.
 function growing(Plotly, div) {
-  const own = { div, lines: [], shown: 0, begun: false };
-  const upTo = (rows, line, n) => ({ x: rows.slice(0, n).map((r) => r.step), y: rows.slice(0, n).map(line.value) });
+  const chart = { div, lines: [], shown: 0, begun: false };
+  const upTo = (rows, line, n) => ({ x: rows.slice(0, n).map((r) => r.step), y: rows.slice(0, n).map(line.value),
+    errors: line.error ? rows.slice(0, n).map((row) => line.error(row) ?? 0) : [] });
+  const barOf = (line, array) => ({ type: "data", array, visible: Boolean(line.error), color: line.color, thickness: 1.2, width: 3 });
 
   // another run, other lines or another look; `still` are traces that do not grow
-  own.set = (lines, layout, rows, n, still = []) => {
-    own.lines = lines;
-    own.shown = n;
+  chart.set = (lines, layout, rows, n, still = []) => {
+    chart.lines = lines;
+    chart.shown = n;
+    const part = (line, { errors, ...xy }) => ({ ...xy, ...(line.error && { error_y: barOf(line, errors), customdata: errors }) });
     const traces = lines.map((line) => ({ type: "scatter", mode: line.mode ?? "lines", name: line.name,
       line: { color: line.color, dash: line.dash ?? "solid", width: line.width ?? 1.8 }, opacity: line.opacity ?? 1,
       marker: { size: 5, color: line.color }, showlegend: line.legend ?? true,
-      hovertemplate: line.hover ?? "%{fullData.name}<br>step %{x}: %{y:.3g}<extra></extra>", ...upTo(rows, line, n) }));
-    Plotly[own.begun ? "react" : "newPlot"](div, [...traces, ...still], layout, CONFIG);
-    own.begun = true;
+      hovertemplate: line.hover ?? "%{fullData.name}<br>step %{x}: %{y:.3g}<extra></extra>", ...part(line, upTo(rows, line, n)) }));
+    Plotly[chart.begun ? "react" : "newPlot"](div, [...traces, ...still], layout, CONFIG);
+    chart.begun = true;
   };
 
-  own.grow = (rows, n) => {
-    if (n === own.shown || !own.lines.length) return;
-    const all = own.lines.map((_, i) => i);
-    if (n > own.shown) {
-      const fresh = rows.slice(own.shown, n);
+  chart.grow = (rows, n) => {
+    if (n === chart.shown || !chart.lines.length) return;
+    const all = chart.lines.map((_, i) => i);
+    if (n > chart.shown && !chart.lines.some((line) => line.error)) {
+      const fresh = rows.slice(chart.shown, n);
       const x = fresh.map((row) => row.step);
-      Plotly.extendTraces(div, { x: own.lines.map(() => x), y: own.lines.map((l) => fresh.map(l.value)) }, all);
+      Plotly.extendTraces(div, { x: chart.lines.map(() => x), y: chart.lines.map((l) => fresh.map(l.value)) }, all);
     } else {
-      const parts = own.lines.map((line) => upTo(rows, line, n));
-      Plotly.restyle(div, { x: parts.map((p) => p.x), y: parts.map((p) => p.y) }, all);
+      const parts = chart.lines.map((line) => upTo(rows, line, n));
+      const bars = chart.lines.some((line) => line.error)
+        ? { "error_y.array": parts.map((p) => p.errors), customdata: parts.map((p) => p.errors) } : {};
+      Plotly.restyle(div, { x: parts.map((p) => p.x), y: parts.map((p) => p.y), ...bars }, all);
     }
-    own.shown = n;
+    chart.shown = n;
   };
-  own.end = () => own.begun && Plotly.purge(div);
-  return own;
+  chart.fit = () => chart.begun && Plotly.Plots.resize(div); // it was drawn while nobody saw it
+  chart.end = () => chart.begun && Plotly.purge(div);
+  return chart;
 }
 
-// Ask a route again and again: once a second, seldom while nobody looks, less and less often while it fails.
+// Ask a route again and again: once a second, seldom while nobody looks, less and less often while it fails. What `ask`
+// gives back says whether to go on, or after how many seconds.
 function polling(ask, says) {
   let timer = 0, wait = 1, alive = true;
   const turn = async () => {
@@ -76,15 +101,25 @@ function polling(ask, says) {
         more = !error.sentence || error.status === 503; // the store may be back soon; what is not there stays away
       }
     }
-    if (alive && more) timer = setTimeout(turn, 1000 * wait);
+    if (alive && more) timer = setTimeout(turn, 1000 * Math.max(wait, Number(more)));
   };
   turn();
   return () => { alive = false; clearTimeout(timer); };
 }
 
-async function fetchJson(url) {
-  const answer = await fetch(url, { headers: { Accept: "application/json" } });
-  const found = await answer.json();
-  if (!answer.ok) throw Object.assign(new Error(found.error), { sentence: found.error, status: answer.status });
-  return found;
+// Say that somebody looks at a run that is not over: one that nobody watches for minutes is stopped. Looking alone, a
+// GET, keeps nothing alive.
+const RENEW_SECONDS = 30; // far less than the lease in app/limits.py
+const renewals = new Map();
+function renewLease(run) {
+  if (performance.now() - (renewals.get(run) ?? -Infinity) < 1000 * RENEW_SECONDS) return;
+  renewals.set(run, performance.now());
+  fetchJson(`/api/run/${run}/watch`, "POST").catch(() => renewals.delete(run)); // so the next look says it again
+}
+
+async function fetchJson(url, method = "GET") {
+  const answer = await fetch(url, { method, headers: { Accept: "application/json" } });
+  const body = await answer.json();
+  if (!answer.ok) throw Object.assign(new Error(body.error), { sentence: body.error, status: answer.status });
+  return body;
 }

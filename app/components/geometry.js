@@ -35,29 +35,29 @@ function grid() {
 
 function build(root, data, send) {
   const at = { x: data.x, y: data.y, gamma: data.gamma, circle: data.circle };
-  const circle = element("circle", { cx: HALF, cy: HALF, fill: "none", stroke: "var(--grey)", "stroke-width": 2,
+  const circle = element("circle", { cx: HALF, cy: HALF, fill: "none", stroke: "var(--anchor)", "stroke-width": 2,
     "stroke-dasharray": "7 5" });
-  const diamond = element("polygon", { fill: "var(--blue)", "fill-opacity": 0.16, stroke: "var(--blue)",
+  const diamond = element("polygon", { fill: "var(--leash)", "fill-opacity": 0.16, stroke: "var(--leash)",
     "stroke-width": 2.5 });
-  const leash = element("line", { x1: HALF, y1: HALF, stroke: "var(--green)", "stroke-width": 5 });
-  const pull = element("line", { stroke: "var(--vermillion)", "stroke-width": 2.5, "stroke-dasharray": "2 6",
+  const leash = element("line", { x1: HALF, y1: HALF, stroke: "var(--leash)", "stroke-width": 5 });
+  const pull = element("line", { stroke: "var(--walk)", "stroke-width": 2.5, "stroke-dasharray": "2 6",
     "stroke-linecap": "round" });
-  const post = element("rect", { x: HALF - 7, y: HALF - 7, width: 14, height: 14, fill: "var(--grey)" });
-  const kept = element("circle", { r: 9, fill: "var(--green)" });
-  const round = element("circle", { r: 6, fill: "none", stroke: "var(--grey)", "stroke-width": 3 });
+  const post = element("rect", { x: HALF - 7, y: HALF - 7, width: 14, height: 14, fill: "var(--anchor)" });
+  const projected = element("circle", { r: 9, fill: "var(--here)" });
+  const round = element("circle", { r: 6, fill: "none", stroke: "var(--anchor)", "stroke-width": 3 });
   const bold = { "text-anchor": "middle", style: "font-weight: 700; font-size: 19px; pointer-events: none" };
   const names = ["W₀", "W", "W̃"].map((name) => element("text", bold, name));
   const handle = (r) => element("circle", { r, fill: "transparent", class: "grip" });
-  const dot = element("circle", { r: 10, fill: "var(--st-background-color)", stroke: "var(--vermillion)",
+  const dot = element("circle", { r: 10, fill: "var(--st-background-color)", stroke: "var(--walk)",
     "stroke-width": 4 });
   const wanted = element("g", { tabindex: 0, role: "slider", class: "handle", "aria-label": "Wanted point W̃",
     "aria-valuemin": -REACH, "aria-valuemax": REACH }, handle(24), dot);
   const corner = element("g", { tabindex: 0, role: "slider", class: "handle", "aria-label": "Length of the leash γ",
     "aria-valuemin": 0, "aria-valuemax": REACH }, handle(24),
-    element("rect", { x: -8, y: -8, width: 16, height: 16, rx: 3, fill: "var(--blue)", transform: "rotate(45)" }),
+    element("rect", { x: -8, y: -8, width: 16, height: 16, rx: 3, fill: "var(--leash)", transform: "rotate(45)" }),
     element("text", { x: 20, y: -10, style: "font-weight: 700; font-size: 19px" }, "γ"));
   const picture = element("svg", { viewBox: `0 0 ${SIZE} ${SIZE}`, class: "board" }, grid(), circle, diamond, pull,
-    leash, post, round, kept, names, corner, wanted);
+    leash, post, round, projected, names, corner, wanted);
 
   const answer = element("p", { style: "font-weight: 700; min-height: 3em" });
   const lines = Array.from({ length: 6 }, () => element("div"));
@@ -78,7 +78,7 @@ function build(root, data, send) {
     change(diamond, { points: [[gamma, 0], [0, gamma], [-gamma, 0], [0, -gamma]].map(([a, b]) => `${across(a)},${up(b)}`).join(" ") });
     change(leash, { x2: across(row.x), y2: up(row.y) });
     change(pull, { x1: across(x), y1: up(y), x2: across(row.x), y2: up(row.y), visibility: pulled ? "visible" : "hidden" });
-    change(kept, { cx: across(row.x), cy: up(row.y) });
+    change(projected, { cx: across(row.x), cy: up(row.y) });
     change(round, { cx: across(row.round * x), cy: up(row.round * y), visibility: at.circle && row.round < 1 ? "visible" : "hidden" });
     change(wanted, { transform: `translate(${across(x)} ${up(y)})`, "aria-valuenow": fixed(x), "aria-valuetext": `x ${fixed(x)}, y ${fixed(y)}` });
     change(corner, { transform: `translate(${across(gamma)} ${HALF})`, "aria-valuenow": fixed(gamma), "aria-valuetext": `γ ${fixed(gamma)}` });

@@ -21,5 +21,5 @@ _COMPONENT = component("geometry", STYLE)
 def geometry(x: float, y: float, gamma: float, circle: bool) -> Mapping[str, Any]:
     """Show the picture; the settings at which the hand rested last come back."""
     start = {"x": x, "y": y, "gamma": gamma, "circle": circle}
-    found = _COMPONENT(key="geometry", data=start, default={"row": start}, on_row_change=lambda: None)
-    return found["row"] or start
+    state = _COMPONENT(key="geometry", data=start, default={"row": start}, on_row_change=lambda: None)
+    return state["row"] or start

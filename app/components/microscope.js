@@ -29,9 +29,9 @@ function stages(step, trace) {
 }
 
 function build(root, data, send) {
-  let given = data, at = 0; // at = stage + STAGES * place of the step
-  const steps = () => given.trace.steps;
-  const starting = () => STAGES * Math.max(0, steps().findIndex((s) => s.step === given.step)) + STAGES - 1;
+  let latest = data, at = 0; // at = stage + STAGES * place of the step
+  const steps = () => latest.trace.steps;
+  const starting = () => STAGES * Math.max(0, steps().findIndex((s) => s.step === latest.step)) + STAGES - 1;
   at = starting();
   const time = element("input", { type: "range", min: 0, step: 1, "aria-label": "Step and stage" });
   const shown = element("strong", { class: "numbers" });
@@ -40,24 +40,24 @@ function build(root, data, send) {
   const former = element("button", { type: "button", onclick: () => go(at - STAGES) }, "◀◀ Step before");
   const later = element("button", { type: "button", onclick: () => go(at + STAGES) }, "Next step ▶▶");
   const dot = (fill, r = 8) => element("circle", { r, fill });
-  const ball = element("polygon", { fill: "var(--blue)", "fill-opacity": 0.16, stroke: "var(--blue)", "stroke-width": 2 });
-  const walk = element("line", { stroke: "var(--vermillion)", "stroke-width": 3 });
-  const pull = element("line", { stroke: "var(--green)", "stroke-width": 3, "stroke-dasharray": "2 6", "stroke-linecap": "round" });
-  const post = element("rect", { x: HALF - 7, y: HALF - 7, width: 14, height: 14, fill: "var(--grey)" });
-  const start = dot("var(--grey)", 6), wanted = element("circle", { r: 9, fill: "var(--st-background-color)", stroke: "var(--vermillion)", "stroke-width": 4 });
-  const kept = dot("var(--green)", 9);
-  const names = ["W₀", "W̃", "W"].map((n) => element("text", { style: "font-weight: 700; font-size: 18px" }, n));
+  const ball = element("polygon", { fill: "var(--leash)", "fill-opacity": 0.16, stroke: "var(--leash)", "stroke-width": 2 });
+  const walk = element("line", { stroke: "var(--walk)", "stroke-width": 3 });
+  const pull = element("line", { stroke: "var(--here)", "stroke-width": 3, "stroke-dasharray": "2 6", "stroke-linecap": "round" });
+  const post = element("rect", { x: HALF - 7, y: HALF - 7, width: 14, height: 14, fill: "var(--anchor)" });
+  const start = dot("var(--anchor)", 6), wanted = element("circle", { r: 9, fill: "var(--st-background-color)", stroke: "var(--walk)", "stroke-width": 4 });
+  const projected = dot("var(--here)", 9);
+  const names = ["W₀", "W̃", "W"].map((n) => element("text", { "text-anchor": "middle", style: "font-weight: 700; font-size: 18px" }, n));
   const caption = element("text", { x: HALF, y: SIZE - 6, "text-anchor": "middle" });
   const clip = element("g", {}, ball);
   const picture = element("svg", { viewBox: `0 0 ${SIZE} ${SIZE}`, role: "img", class: "slice" },
     element("line", { x1: 10, x2: SIZE - 10, y1: HALF, y2: HALF, stroke: "var(--line)" }),
     element("line", { y1: 10, y2: SIZE - 26, x1: HALF, x2: HALF, stroke: "var(--line)" }),
-    clip, walk, pull, post, start, wanted, kept, names, caption);
+    clip, walk, pull, post, start, wanted, projected, names, caption);
   const lengths = element("svg", { viewBox: `0 0 ${SIZE} ${ROOM + 26}`, role: "img", class: "slice" });
   const cards = Array.from({ length: STAGES }, () => ["strong", "div", "div"].map((tag) => element(tag)));
   const list = element("ol", { class: "stages" }, cards.map((parts) => element("li", {}, parts)));
   cards.forEach((parts) => parts[2].classList.add("numbers", "formula"));
-  root.append(element("label", {}, element("span", {}, shown), time), element("div", { class: "buttons" }, former, back, next, later),
+  root.append(element("div", { class: "top" }, shown, element("div", { class: "buttons" }, former, back, next, later)), time,
     element("div", { class: "two" }, element("div", {}, picture, lengths), list));
 
   function place(step, stage) {
@@ -75,11 +75,20 @@ function build(root, data, send) {
     change(pull, { x1: x(to[0]), y1: y(to[1]), x2: x(end[0]), y2: y(end[1]), visibility: stage >= 5 ? "visible" : "hidden" });
     change(start, { cx: x(from[0]), cy: y(from[1]) });
     change(wanted, { cx: x(to[0]), cy: y(to[1]) });
-    change(kept, { cx: x(end[0]), cy: y(end[1]), visibility: stage >= 5 ? "visible" : "hidden" });
-    change(names[0], { x: HALF - 28, y: HALF + 24 });
-    change(names[1], { x: clamp(x(to[0]) + 12, 8, SIZE - 30), y: y(to[1]) - 12 });
-    change(names[2], { x: x(end[0]) - 26, y: y(end[1]) - 10, visibility: stage >= 5 && step.row.factor < 0.995 ? "visible" : "hidden" });
-    caption.textContent = `two of ${given.trace.shape.slice(1).reduce((p, n) => p * n, 1)} weights; the edge is ${sig(reach)} from the anchor`;
+    change(projected, { cx: x(end[0]), cy: y(end[1]), visibility: stage >= 5 ? "visible" : "hidden" });
+    name([x(to[0]), y(to[1])], [x(end[0]), y(end[1])]);
+    change(names[2], { visibility: stage >= 5 && step.row.factor < 0.995 ? "visible" : "hidden" });
+    caption.textContent = `two of ${latest.trace.shape.slice(1).reduce((p, n) => p * n, 1)} weights; the edge is ${sig(reach)} from the anchor`;
+  }
+
+  // each name on a side of its own: the anchor's behind the way that the row has come, W̃ ahead of it, W beside it
+  function name(to, end) {
+    const turn = Math.hypot(to[0] - HALF, to[1] - HALF) > 1 ? Math.atan2(HALF - to[1], to[0] - HALF) : Math.PI / 4;
+    const put = (node, [x, y], angle) => change(node, { x: clamp(x + 25 * Math.cos(angle), 16, SIZE - 16),
+      y: clamp(y - 25 * Math.sin(angle) + 6, 18, SIZE - 30) });
+    put(names[0], [HALF, HALF], turn + Math.PI);
+    put(names[1], to, turn);
+    put(names[2], end, turn + Math.PI / 2);
   }
 
   function bars(step, stage) {
@@ -87,15 +96,15 @@ function build(root, data, send) {
     const high = 1.1 * Math.max(...step.rows.wanted, step.gamma[2]), width = (SIZE - 20) / step.rows.wanted.length;
     const up = (v) => ROOM - (ROOM - 16) * Math.min(1, v / high);
     const boxes = step.rows.wanted.flatMap((length, i) => {
-      const own = i === given.trace.row, color = own ? "var(--vermillion)" : "var(--grey)";
+      const isFollowed = i === latest.trace.row, color = isFollowed ? "var(--walk)" : "var(--anchor)";
       const x = 10 + i * width, end = length * step.rows.factor[i];
       const bar = (v, fill, opacity) => element("rect", { x: x + width * 0.1, width: width * 0.8, y: up(v), height: ROOM - up(v), fill, "fill-opacity": opacity });
-      return stage >= 5 ? [bar(length, color, 0.25), bar(end, own ? "var(--vermillion)" : "var(--green)", 0.9)] : [bar(length, color, 0.7)];
+      return stage >= 5 ? [bar(length, color, 0.25), bar(end, isFollowed ? "var(--walk)" : "var(--here)", isFollowed ? 1 : 0.55)] : [bar(length, color, 0.7)];
     });
     lengths.replaceChildren(...boxes,
-      element("line", { x1: 6, x2: SIZE - 6, y1: up(gamma), y2: up(gamma), stroke: "var(--blue)", "stroke-width": 3 }),
+      element("line", { x1: 6, x2: SIZE - 6, y1: up(gamma), y2: up(gamma), stroke: "var(--leash)", "stroke-width": 3 }),
       element("text", { x: SIZE - 8, y: Math.max(13, up(gamma) - 5), "text-anchor": "end" }, `γ = ${sig(gamma)}`),
-      element("text", { x: HALF, y: ROOM + 20, "text-anchor": "middle" }, "how far each row wants to go, in l1; this row in orange"));
+      element("text", { x: HALF, y: ROOM + 20, "text-anchor": "middle" }, "how far each row wants to go, in l1; this row in gold"));
     lengths.setAttribute("aria-label", `l1 lengths of ${step.rows.wanted.length} rows against γ = ${sig(gamma)}`);
   }
 
@@ -103,7 +112,7 @@ function build(root, data, send) {
     const step = steps()[Math.floor(at / STAGES)], stage = at % STAGES;
     place(step, stage);
     bars(step, stage);
-    stages(step, given.trace).forEach(([name, what, numbers], i) => {
+    stages(step, latest.trace).forEach(([name, what, numbers], i) => {
       const [title, text, formula] = cards[i];
       title.textContent = name;
       text.textContent = i <= stage ? what : "…";
@@ -112,8 +121,8 @@ function build(root, data, send) {
       if (i === stage) title.parentElement.setAttribute("aria-current", "step");
       else title.parentElement.removeAttribute("aria-current");
     });
-    const name = stages(step, given.trace)[stage][0];
-    shown.textContent = `Step ${step.step} of ${given.trace.settings.steps}, ${name}`;
+    const name = stages(step, latest.trace)[stage][0];
+    shown.textContent = `Step ${step.step} of ${latest.trace.settings.steps}, ${name}`;
     change(time, { max: STAGES * steps().length - 1, "aria-valuetext": shown.textContent });
     time.value = at;
     picture.setAttribute("aria-label", `Step ${step.step}: anchor, proposed point and kept point of one row, and the ball of γ = ${sig(step.gamma[2])}`);
@@ -135,8 +144,8 @@ function build(root, data, send) {
   draw();
   return {
     update(fresh) {
-      const other = fresh.trace.layer !== given.trace.layer || fresh.run !== given.run;
-      given = fresh;
+      const other = fresh.trace.layer !== latest.trace.layer || fresh.run !== latest.run;
+      latest = fresh;
       if (other) at = starting();
       at = clamp(at, 0, STAGES * steps().length - 1);
       paint();

@@ -1,26 +1,33 @@
-// A run, live or replayed: the leash of every layer while it is learned, and what becomes of the accuracies.
+// A run, live or replayed: the leash of every layer while it is learned, and what becomes of the scores.
 const ENDED = ["done", "stopped", "failed", "interrupted"];
 const SPEEDS = { "slow motion": 0.2, "1×": 1, "2×": 2, "5×": 5 };
 const REPLAY_SECONDS = 12;
+const HELD = 0.25; // of the training: there a run that has ended waits for a guess
+const LOOK_AGAIN = 5; // seconds: a run that was stopped may go on in another tab
 const FRAME = 80; // milliseconds: more pictures a second cost much and show no more
 const calm = () => matchMedia("(prefers-reduced-motion: reduce)").matches;
 
 const mean = (values) => values.reduce((a, b) => a + b, 0) / values.length;
-const shiftsOf = (row) => Object.entries(row.accuracy).filter(([name]) => name !== "id" && name !== "val");
-const oodOf = (row) => (shiftsOf(row).length ? mean(shiftsOf(row).map(([, value]) => value)) : null);
+const homeOf = (row) => row.summary.home;
+const oodOf = (row) => row.summary.shift_mean;
+const metricOf = (run) => run.measures.metrics[0] ?? { name: "score", unit: "", higher_is_better: true, low: 0, high: 1 };
 const upTo = (rows, step) => { // how many rows there are up to a step
   let n = rows.length;
   while (n && rows[n - 1].step > step) n--;
   return n;
 };
-const blank = (id) => ({ id, since: -1, layers: [], points: [], evals: [], status: "", place: null, steps: 0 });
+const blank = (id) => ({ id, since: -1, layers: [], points: [], evals: [], said: [], sheet: null, status: "", place: null, steps: 0,
+  phases: [], measures: { metrics: [], roles: {} } });
 
 // Take in what the route sent; the last evaluations may come twice.
 function takeIn(run, news) {
-  Object.assign(run, { since: news.step, status: news.status, steps: news.steps ?? run.steps, place: news.place,
+  Object.assign(run, { since: news.step, status: news.status, steps: news.steps ?? run.steps, phases: news.phases ?? run.phases, place: news.place,
     error: news.error, method: news.method ?? run.method });
   if (news.layers?.length) run.layers = news.layers;
+  if (news.measures?.metrics.length) run.measures = news.measures;
   run.points.push(...news.points);
+  const fresh = news.evals.filter((row) => Object.keys(row.answers ?? {}).length);
+  run.said = [...run.said.filter((row) => !fresh.some((f) => f.step === row.step)), ...fresh];
   for (const row of news.evals.filter((row) => row.step > 0)) { // the fresh head's guesses would squash the chart
     const same = run.evals.findIndex((e) => e.step === row.step);
     if (same < 0) run.evals.push(row);
@@ -34,17 +41,20 @@ function sentence(run, step, layer, idle) {
   if (!point && run.points.length) return "Step 0: every layer stands at its anchor W₀.";
   if (!point && !run.status) return "Loading.";
   if (!point) return run.status === "queued" ? waiting(run, idle) : "The network is loading; the first step comes at once.";
-  const key = hasLeash(run) ? "gamma" : "distance";
-  const there = point[key].filter((v) => v !== null), half = Math.ceil(there.length / 2);
+  const key = hasGamma(run) ? "gamma" : "distance";
+  const values = point[key].filter((v) => v !== null), half = Math.ceil(values.length / 2);
   const words = key === "gamma" ? "γ of early layers" : "no leash; early layers are away by";
-  const parts = [`${words} ${mean(there.slice(0, half)).toFixed(2)}, late ${mean(there.slice(half)).toFixed(2)}`];
+  const parts = [`${words} ${mean(values.slice(0, half)).toFixed(2)}, late ${mean(values.slice(half)).toFixed(2)}`];
   const at = run.layers.indexOf(layer);
   if (at >= 0) {
-    const leash = point.gamma[at] === null ? "no leash" : `γ ${point.gamma[at].toFixed(3)}`;
-    parts[0] = `${layer} has ${leash} and is ${point.distance[at].toFixed(3)} away from W₀`;
+    const gamma = point.gamma[at] === null ? "no leash" : `γ ${point.gamma[at].toFixed(3)}`;
+    parts[0] = `${layer} has ${gamma} and is ${point.distance[at].toFixed(3)} away from W₀`;
   }
-  if (row) parts.push(`ID ${row.accuracy.id.toFixed(0)}\u00a0%, OOD ${oodOf(row).toFixed(0)}\u00a0%`);
-  const last = point.step === run.steps && run.status === "running" ? " The last accuracies, on all images, are on their way." : "";
+  if (row && homeOf(row) !== null) {
+    const shifted = oodOf(row) === null ? "" : `, OOD ${withUnit(oodOf(row), metricOf(run))}`;
+    parts.push(`ID ${withUnit(homeOf(row), metricOf(run))}${shifted}`);
+  }
+  const last = point.step === run.steps && run.status === "running" ? " The last scores, on all images, are on their way." : "";
   return `Step ${point.step} of ${run.steps}: ${parts.join("; ")}.${last}`;
 }
 
@@ -55,12 +65,12 @@ function waiting(run, idle) {
   return ahead ? `Waiting: ${who} ahead, about ${seconds} s.` : "Waiting for a free worker; it starts in a moment.";
 }
 
-const hasLeash = (run) => run.points.some((point) => point.gamma.some((value) => value !== null));
+const hasGamma = (run) => run.points.some((point) => point.gamma.some((value) => value !== null));
 
 function build(root, data, send) {
-  let run = blank(data.run), other = null, layer = data.layer || "", kind = "distance";
+  let run = blank(data.run), other = null, layer = data.layer || "", kind = "distance", picture = "network";
   let cursor = 0, playing = false, follow = true, speed = 1, drawn = 0, last = 0, frame = 0, spoken = 0, trouble = "";
-  let charts = null, stops = [], ends = false, told = "", cost = 0, pictures = 0;
+  let charts = null, stops = [], ends = false, sentStatus = "", cost = 0, frames = 0;
   root.classList.add("ftp-player");
   const ui = controls(root, {
     play: () => { follow = false; playing = !playing; if (playing && cursor >= end()) cursor = 0; go(); },
@@ -70,8 +80,11 @@ function build(root, data, send) {
     follow: () => { follow = true; playing = false; cursor = end(); go(); },
     layer: (name) => choose(name),
     kind: (name) => { kind = name; redraw(); },
+    picture: (name) => { picture = name; draw(); charts?.main.fit(); },
   });
 
+  const net = network(ui.places.network, (name) => choose(name));
+  const pictures = strip(ui.places.strip);
   const early = new Map();
   const end = () => run.points.at(-1)?.step ?? 0;
   const stepBeside = (by) => {
@@ -91,11 +104,13 @@ function build(root, data, send) {
     const n = upTo(run.points, cursor), e = upTo(run.evals, cursor), look = data.look;
     const otherPoints = other?.points ?? [];
     const still = (key) => otherLines(other, key, layer, look);
-    const main = hasLeash(run) || !run.points.length ? "gamma" : "distance";
+    const main = hasGamma(run) || !run.points.length ? "gamma" : "distance";
+    pictures.set(run.sheet, run);
+    net.set(run, layer, look);
     charts.main.set(layerLines(run, main, layer, look), mainLayout(run, main, layer, look), run.points, n, [
       ...still(main), depthBar(look)]);
-    const small = main === "distance" ? "distance" : kind;
-    charts.small.set(layerLines(run, small, layer, look, 1.2), smallLayout(run, small, look), run.points, n,
+    const small = main === "distance" ? "" : kind; // without a leash the large chart shows the distance already
+    if (small) charts.small.set(layerLines(run, small, layer, look, 1.2), smallLayout(run, small, look), run.points, n,
       otherPoints.length ? still(small) : []);
     const loss = [{ name: "loss", color: look.text, width: 1.5, value: (p) => p.loss }];
     charts.loss.set(loss, lossLayout(run, look), run.points, n);
@@ -108,8 +123,11 @@ function build(root, data, send) {
     if (!charts || ends) return;
     const n = upTo(run.points, cursor), e = upTo(run.evals, cursor), begun = performance.now();
     const moving = playing || (follow && cursor < end());
+    net.draw(run.points[n - 1]);
+    const said = run.said[upTo(run.said, cursor) - 1];
+    pictures.draw(said?.answers, said?.step);
     charts.main.grow(run.points, n);
-    if (!moving || pictures++ % 4 === 0) {
+    if (!moving || frames++ % 4 === 0) {
       for (const name of ["small", "loss"]) charts[name].grow(run.points, n);
       charts.accuracy.grow(run.evals, e);
     }
@@ -117,7 +135,7 @@ function build(root, data, send) {
     const ended = ENDED.includes(run.status);
     const text = trouble || sentence(run, cursor, layer, data.idle);
     ui.show({ text, cursor: n ? run.points[n - 1].step : 0, steps: run.steps, playing, follow, ended, layer,
-      layers: run.layers, kind, leash: hasLeash(run) });
+      layers: run.layers, kind, picture, leashless: run.points.length > 0 && !hasGamma(run) });
     if (!playing || performance.now() - spoken > 5000) { ui.speak(text); spoken = performance.now(); }
     drawn = n;
   }
@@ -148,22 +166,39 @@ function build(root, data, send) {
     if (other) stops.push(polling(() => ask(other, false), () => {}));
   }
   const say = (text) => { trouble = text; draw(); };
-  async function ask(mine, first) {
-    const kept = mine === run && data.recorded ? "&recorded=1" : "";
-    const news = await (early.get(mine) ?? fetchJson(`/api/run/${mine.id}/tail?since=${mine.since}${kept}`));
-    early.delete(mine);
-    if (ends || (mine !== run && mine !== other)) return false;
-    const begins = !mine.points.length, unknown = !mine.steps, unrated = !mine.evals.length;
-    takeIn(mine, news);
-    const ended = ENDED.includes(mine.status);
-    if (begins && mine.points.length) {
-      if (first && ended && data.replay && !calm()) { follow = false; playing = true; cursor = 0; }
+  async function ask(target, first) {
+    const query = target === run && data.recorded ? "&recorded=1" : "";
+    const news = await (early.get(target) ?? fetchJson(`/api/run/${target.id}/tail?since=${target.since}${query}`));
+    early.delete(target);
+    if (ends || (target !== run && target !== other)) return false;
+    const begins = !target.points.length, unknown = !target.steps, unrated = !target.evals.length;
+    const hadEnded = ENDED.includes(target.status);
+    takeIn(target, news);
+    if (first) fetchSheet(target);
+    const ended = ENDED.includes(target.status);
+    if (!ended) renewLease(target.id);
+    if (first && hadEnded && !ended) [playing, follow] = [false, true]; // somebody went on with it
+    if (begins && target.points.length) {
+      if (first && ended && data.hold) { follow = playing = false; cursor = HELD * run.steps; }
+      else if (first && ended && data.replay && !calm()) { follow = false; playing = true; cursor = 0; }
       else if (first && ended) cursor = end();
       redraw();
-    } else if (first ? unknown || (unrated && mine.evals.length) : news.points.length) redraw(); // other axes, more lines
-    if (first && mine.status !== told) { told = mine.status; send("status", `${mine.id} ${mine.status}`); }
+    } else if (first ? unknown || (unrated && target.evals.length) : news.points.length) redraw(); // other axes, more lines
+    if (first && target.status !== sentStatus) { sentStatus = target.status; send("status", `${target.id} ${target.status}`); }
     go();
-    return !ended;
+    return !ended || (target.status !== "done" && LOOK_AGAIN);
+  }
+
+  // a network's answers need the pictures they are about; they come once, and without them the strip stays away
+  function fetchSheet(target) {
+    if (target.sheet || !target.said.length || target.asked) return;
+    target.asked = true;
+    fetchJson(`/api/run/${target.id}/pictures`).then((sheet) => {
+      if (ends || target !== run || !sheet.sheet) return;
+      target.sheet = sheet;
+      redraw();
+      if (picture === "lines") charts?.main.fit();
+    }).catch(() => { target.asked = false; }); // asked for again with the next numbers
   }
 
   function update(next) {
@@ -171,10 +206,15 @@ function build(root, data, send) {
     data = next;
     if (next.run !== before.run || next.recorded !== before.recorded) {
       run = blank(next.run);
-      [cursor, playing, follow, told, trouble] = [0, false, true, "", ""];
+      [cursor, playing, follow, sentStatus, trouble] = [0, false, true, "", ""];
     } else if (next.turn !== before.turn) [playing, follow] = [false, true]; // it goes on, and so does the chart
     if ((next.other ?? "") !== (other?.id ?? "")) other = next.other ? blank(next.other) : null;
     if (next.layer !== before.layer) layer = next.layer || "";
+    if (before.hold && !next.hold && next.run === before.run && ENDED.includes(run.status) && cursor < end()) {
+      [follow, playing] = [false, !calm()]; // the guess is made: on to the end
+      if (calm()) cursor = end();
+      go();
+    }
     const changed = ["run", "other", "turn", "recorded"].some((key) => next[key] !== before[key]);
     if (changed || JSON.stringify(next.look) !== JSON.stringify(before.look)) redraw();
     if (changed) watch();
@@ -186,10 +226,10 @@ function build(root, data, send) {
   early.get(run).catch(() => early.delete(run));
   // one picture with lines instead of an empty one first, if the numbers do not take long
   const soon = Promise.race([early.get(run), new Promise((done) => setTimeout(done, 1000))]).catch(() => null);
-  Promise.all([loadPlotly(), soon]).then(async ([Plotly, there]) => {
+  Promise.all([loadPlotly(), soon]).then(async ([Plotly, news]) => {
     if (ends) return;
     charts = Object.fromEntries(["main", "accuracy", "small", "loss"].map((n) => [n, growing(Plotly, ui.places[n])]));
-    if (there) await ask(run, true).catch(() => {}); // told when it is asked for again
+    if (news) await ask(run, true).catch(() => {}); // told when it is asked for again
     if (ends) return;
     if (!charts.main.begun) redraw();
     ui.places.main.on("plotly_click", (event) => {

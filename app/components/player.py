@@ -6,18 +6,8 @@ from typing import Any
 
 import streamlit as st
 
-from ftp.lab.figures._template import (
-    BLUE,
-    DASHES,
-    FONT,
-    GREEN,
-    ORANGE,
-    PURPLE,
-    SKY,
-    VERMILLION,
-    depth_colors,
-    theme,
-)
+from ftp.lab.figures.template import DASHES, FONT, depth_colors
+from ftp.lab.palette import palette
 
 HERE = Path(__file__).resolve().parent
 DEPTHS = 64  # colours of the scale from early to late layers
@@ -25,9 +15,24 @@ DEPTHS = 64  # colours of the scale from early to late layers
 STYLE = """
 .ftp-player { font-family: var(--st-font); color: var(--st-text-color); }
 .ftp-player .says { font-weight: 600; margin: 0 0 0.4rem; min-height: 1.5em; font-variant-numeric: tabular-nums; }
-.ftp-player .charts { display: grid; grid-template-columns: minmax(0, 1.75fr) minmax(0, 1fr); gap: 0.5rem; }
-.ftp-player .main { height: 382px; }
-.ftp-player .accuracy { height: 192px; }
+.ftp-player .charts { display: grid; grid-template-columns: minmax(0, 2fr) minmax(0, 1fr); gap: 0.5rem; }
+.ftp-player .large { display: flex; gap: 0.8rem; }
+.ftp-player .drawn { flex: 1 1 0; min-width: 0; }
+.ftp-player .strip { flex: none; width: 9.6rem; font-size: 0.8rem; line-height: 1.12; }
+.ftp-player .strip .head { font-weight: 600; font-size: 0.85rem; line-height: 1.2; margin: 0 0 0.15rem; }
+.ftp-player .strip .set + .head { margin-top: 0.35rem; }
+.ftp-player .strip .set { display: block; margin-bottom: 0.15rem; }
+.ftp-player .strip .row { display: flex; gap: 0.25rem; }
+.ftp-player .strip .cell { flex: 1 1 0; min-width: 0; }
+.ftp-player .strip .tile { display: block; aspect-ratio: 1; border-radius: 3px; }
+.ftp-player .strip .said { display: block; text-align: center; white-space: nowrap; overflow: hidden;
+  text-overflow: ellipsis; border-radius: 3px; min-height: 1.12em; font-variant-numeric: tabular-nums; }
+.ftp-player .strip .wrong { background: var(--st-text-color); color: var(--st-background-color); font-weight: 700; }
+.ftp-player .main { height: 372px; }
+.ftp-player .net { display: block; width: 100%; height: auto; max-height: 372px; font-family: var(--st-font); }
+.ftp-player .picture { display: flex; gap: 0.4rem; margin-bottom: 0.2rem; }
+.ftp-player .picture button { min-height: 1.7rem; padding: 0 0.6rem; }
+.ftp-player .accuracy { height: 200px; }
 .ftp-player .small { height: 85px; }
 .ftp-player .loss { height: 85px; }
 .ftp-player .side label select { font-weight: 600; border-color: transparent; padding: 0 0.2rem; min-height: 1.6rem;
@@ -48,6 +53,10 @@ STYLE = """
   white-space: nowrap; }
 @media (max-width: 50rem) {
   .ftp-player .charts { grid-template-columns: minmax(0, 1fr); }
+  .ftp-player .large { flex-direction: column; }
+  .ftp-player .drawn { flex: none; }
+  .ftp-player .strip { width: auto; display: grid; grid-template-columns: repeat(2, minmax(0, 1fr)); gap: 0 0.8rem; }
+  .ftp-player .strip .head { grid-column: 1 / -1; }
   .ftp-player .bar .scrub { flex-basis: 100%; order: -1; }
 }
 @media (max-width: 40rem) {
@@ -64,7 +73,10 @@ def script(*names: str) -> str:
 
 # its charts need the page's styles, so it is not isolated; every rule begins with its own class instead
 _PLAYER = st.components.v2.component(
-    "ftp_player", css=STYLE, js=script("_common", "_plots", "_player_parts", "player"), isolate_styles=False
+    "ftp_player",
+    css=STYLE,
+    js=script("_common", "_plots", "_player_parts", "_network", "_strip", "player"),
+    isolate_styles=False,
 )
 
 
@@ -75,18 +87,18 @@ def look(dark: bool) -> dict[str, Any]:
     >>> look(dark=False)["paper"], len(look(dark=True)["depth"])
     ('#FFFFFF', 64)
     """
-    own = theme(dark)
+    colors = palette(dark)
     return {
-        "paper": own.paper,
-        "text": own.text,
-        "muted": own.muted,
-        "grid": own.grid,
+        "paper": colors.paper,
+        "text": colors.text,
+        "muted": colors.muted,
+        "grid": colors.grid,
         "font": FONT,
         "depth": depth_colors(DEPTHS, dark),
-        "id": SKY if dark else BLUE,
-        "ood": VERMILLION,
-        "shifts": [GREEN, PURPLE, ORANGE, SKY if not dark else BLUE, own.muted],
-        "dashes": [DASHES[1], DASHES[2], DASHES[3], DASHES[4], DASHES[5]],
+        "id": colors.id,
+        "ood": colors.ood,
+        "shifts": [colors.ood],  # a shift is told from the others by its dash
+        "dashes": DASHES[1:],
     }
 
 
@@ -100,11 +112,13 @@ def player(
     turn: int = 0,
     idle: bool = False,
     recorded: bool = False,
+    hold: bool = False,
 ) -> tuple[str, str]:
     """Show a run, and dotted another one; the status it has come to, and the layer that is chosen.
 
     replay: a run that has ended plays from its start. turn: another number makes it ask again, as when a run goes on.
     idle: the run waits, and nobody will train it unless asked. recorded: take the run that came with the kit.
+    hold: a run that has ended waits at a quarter of its way, until there is a guess or someone presses Play.
     """
     data = {
         "run": run,
@@ -114,14 +128,15 @@ def player(
         "turn": turn,
         "idle": idle,
         "recorded": recorded,
+        "hold": hold,
         "look": look(dark),
     }
-    found = _PLAYER(
+    state = _PLAYER(
         key="player",
         data=data,
         default={"status": "", "layer": layer},
         on_status_change=lambda: None,
         on_layer_change=lambda: None,
     )
-    told_run, _, status = (found["status"] or "").partition(" ")
-    return status if told_run == run else "", found["layer"] or ""
+    run_of_status, _, status = (state["status"] or "").partition(" ")
+    return status if run_of_status == run else "", state["layer"] or ""

@@ -1,17 +1,18 @@
 """The scrubber along WiSE curves; its drawing is in wise.js."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 
 from app.components._look import component
 from ftp.lab.figures import WiseCurve
-from ftp.lab.figures._template import style
+from ftp.lab.figures.template import style
 
 STYLE = """
 .plane { max-width: 42rem; cursor: crosshair; touch-action: none; }
 .ends { display: flex; justify-content: space-between; font-size: 0.875rem; }
-.cards { display: grid; grid-template-columns: repeat(auto-fit, minmax(13rem, 1fr)); gap: 0.75rem; }
+.cards { display: grid; grid-template-columns: repeat(auto-fit, minmax(14rem, 1fr)); gap: 0.75rem; }
 .card { background: var(--faint); border-radius: 0.5rem; padding: 0.6rem 0.9rem; }
-.bar { display: grid; grid-template-columns: 2.6rem 1fr 4.6rem; gap: 0.5rem; align-items: center; }
+.bar { display: grid; grid-template-columns: 2.6rem 1fr 6.4rem; gap: 0.5rem; align-items: center; }
 .bar .numbers { text-align: right; }
 .track { height: 0.8rem; border-radius: 0.4rem; background: var(--line); overflow: hidden; }
 .fill { height: 100%; }
@@ -20,17 +21,30 @@ STYLE = """
 _COMPONENT = component("wise", STYLE)
 
 
-def scrubber(curves: Sequence[WiseCurve], alpha: float, mine: WiseCurve | None = None) -> float:
-    """Show the curves, the viewer's own dotted; the alpha at which the hand rested last comes back."""
-    own = [{**_drawn(mine), "name": f"yours ({style(mine.method).name})", "dash": "dot"}] if mine else []
-    data = {"alpha": alpha, "curves": [*(_drawn(curve) for curve in curves), *own]}
+@dataclass(frozen=True)
+class Way:
+    """A curve, and of the mean of several seeds the standard deviation of "id" and "ood" at each alpha."""
+
+    mean: WiseCurve
+    spread: Mapping[str, Sequence[float]] | None = None
+
+
+def scrubber(ways: Sequence[Way], alpha: float, yours: WiseCurve | None = None, hold: bool = False) -> float:
+    """Show the curves, the viewer's own dotted; the alpha at which the hand rested last comes back.
+
+    hold: only the two ends are shown until there is a guess.
+    """
+    your_curve = [{**_drawn(Way(yours)), "name": f"yours ({style(yours.method).name})", "dash": "dot"}] if yours else []
+    data = {"alpha": alpha, "hold": hold, "curves": [*(_drawn(way) for way in ways), *your_curve]}
     state = _COMPONENT(key="wise", data=data, default={"alpha": alpha}, on_alpha_change=lambda: None)
-    held = state["alpha"]
+    sent = state["alpha"]
     # a browser may send anything
-    return min(1.0, max(0.0, float(held))) if isinstance(held, int | float) else alpha
+    return min(1.0, max(0.0, float(sent))) if isinstance(sent, int | float) else alpha
 
 
-def _drawn(curve: WiseCurve) -> dict[str, object]:
-    own = style(curve.method)
-    look = {"name": own.name, "light": own.light, "dark": own.dark, "dash": own.dash}
-    return {**look, "alphas": curve.alphas, "id": curve.id, "ood": curve.ood_avg}
+def _drawn(way: Way) -> dict[str, object]:
+    curve = way.mean
+    line = style(curve.method)
+    look = {"name": line.name, "light": line.light, "dark": line.dark, "dash": line.dash}
+    numbers = {"alphas": curve.alphas, "id": curve.id, "ood": curve.ood_avg, "spread": way.spread}
+    return {**look, **numbers, "metric": asdict(curve.metric)}

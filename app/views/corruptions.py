@@ -1,66 +1,94 @@
 """Corruptions: one dial damages the pictures and moves every method's accuracy (Fig. 6)."""
 
-import sys
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import streamlit as st
 
-from app import own, parts
+from app import run_chooser, widgets
 from app.components.corruptions import severity_dial
 from app.supervisor import supervisor
-from ftp.lab.figures._template import style
-from ftp.lab.record import RunRecord, average
-from ftp.lab.recordings.extras import extra
+from app.views import _damaged
+from app.world import current
+from ftp.lab import noise
+from ftp.lab.catalogue import corruptions
+from ftp.lab.figures.template import style
+from ftp.lab.jobs import Order
+from ftp.lab.record import RunRecord
+from ftp.lab.recordings.extras import extra, has_extra
+from ftp.lab.summary import Metric, average
+from ftp.lab.worlds import World
 
 TITLE = "Damaged pictures"
-QUESTION = "Who still reads digits in fog, noise and blur?"
+QUESTION = "Who still reads in fog, noise and blur?"
 PICTURE = (
-    "None of these networks saw a damaged digit while it was fine-tuned. The pre-trained one had seen many. "
+    "None of these networks saw a damaged picture while it was fine-tuned. The pre-trained one had seen many. "
     "**Turn the dial**: the pictures and all bars follow."
 )
+Scores = Mapping[str, Mapping[int, float]]  # by method and seed
 GUESSES = ("Vanilla FT (plain fine-tuning)", "FTP", "About the same")
+LINK: dict[str, Any] = {"kind": corruptions(), "severity": (0.0, 5.0)}
+
+
+def misfit(world: World) -> str:
+    return "" if world.own or has_extra("corruptions", world.name) else f"Nothing damaged was recorded in {world.title}"
 
 
 def render() -> None:
-    parts.heading(sys.modules[__name__])
-    data = extra("corruptions_digits")
-    kinds = list(data["pictures"])
-    st.markdown(PICTURE)
-    guess = parts.predict("corruptions_guess", "Mean over all kinds and severities: who loses less?", GUESSES)
-    left, right = st.columns(2)
+    world = current()
+    if not has_extra("corruptions", world.name):
+        selection = _damaged.show(world, _start())
+        code = python_of(str(selection.get("kind", "fog")), int(selection.get("severity", 3)), world.name)
+        widgets.sharing("corruptions", selection, code, run_chooser.lesson("12", "06"))
+        return
+    data = extra("corruptions", world.name)
+    kinds, metric = list(data["pictures"]), world.metrics[0]
+    seeds = sorted({run["seed"] for run in data["runs"]})
+    left, right = st.columns([1, 3], gap="medium")
     with left:
+        guess = widgets.predict("corruptions_guess", "Mean over all kinds and severities: who loses less?", GUESSES)
         linked = st.query_params.get("kind", "")
         index = kinds.index(linked if linked in kinds else "fog")
         kind = st.selectbox("Kind of damage", kinds, index, format_func=spoken) or "fog"
         st.query_params["kind"] = kind
+        seed = run_chooser.seed_of(seeds)
+        chosen = run_chooser.choose()
+        st.markdown(PICTURE)
+    shown_runs = [run for run in data["runs"] if seed in (None, run["seed"])]
+    rows = [_row(method, runs, kind) for method, runs in by_method(shown_runs).items()]
+    your_row = _your_row(chosen, kind) if chosen else None
+    shown = [*rows, *([your_row] if your_row else [])]
     with right:
-        chosen = own.choose()
-    rows = [_drawn(run["method"], run["clean"], run["corruptions"][kind]) for run in data["runs"]]
-    mine = _mine(chosen, kind) if chosen else None
-    severity = severity_dial(
-        spoken(kind), data["pictures"][kind], data["digits"], [*rows, *([mine] if mine else [])], _start()
-    )
+        severity = severity_dial(
+            spoken(kind),
+            data["pictures"][kind],
+            data["labels"],
+            shown,
+            _start(),
+            metric,
+            widgets.waits(guess),
+        )
     st.query_params["severity"] = str(severity)
-    if chosen and mine is None:
-        about = "All 19 kinds at five severities; about half a minute in the background"
+    if chosen and your_row is None:
+        about = "All 19 kinds at five severities"
         run = chosen.run_id
 
-        def there() -> bool:
+        def is_computed() -> bool:
             return kind in ((supervisor().store.load(run).result or {}).get("corruptions") or {})
 
-        own.ask("corruptions", run, there, "Compute all kinds for this run", about)
-    means = {
-        run["method"]: average([average(values) for values in run["corruptions"].values()]) for run in data["runs"]
-    }
-    if guess:
-        better = GUESSES[means["ftp"] > means["finetune"]]
-        parts.answer(f"{'Right' if guess == better else 'Look again'}: {answer(means)}")
-    else:
-        parts.answer("Make your guess above, turn the dial, and the answer stands here in words.")
-    st.caption(f"Recorded runs of seed 0; the first {data['images']} test images, damaged alike for every method.")
-    parts.data_table(table(data["runs"]), "corruptions")
-    settings: dict[str, Any] = {"kind": kind, "severity": severity, "run": chosen.run_id if chosen else None}
-    parts.sharing("corruptions", settings, python_of(kind, severity), own.lesson("06", "03"))
+        run_chooser.ask(Order("corruptions", run), is_computed, "Compute all kinds for this run", about)
+    with right:
+        if guess:
+            scores = overall(data["runs"])
+            widgets.answer(f"{mark(guess, scores, metric)}: {answer(scores, metric)}")
+        else:
+            widgets.answer("Make your guess, turn the dial, and the answer stands here in words.")
+        st.caption(_standing(data, seeds, seed))
+    widgets.data_table(table(data["runs"]), "corruptions")
+    settings: dict[str, Any] = {"kind": kind, "severity": severity, "seed": seed}
+    settings["run"] = chosen.run_id if chosen else None
+    widgets.sharing("corruptions", settings, python_of(kind, severity, world.name), run_chooser.lesson("06", "03"))
 
 
 def spoken(kind: str) -> str:
@@ -72,57 +100,127 @@ def spoken(kind: str) -> str:
     return kind.replace("_", " ").capitalize()
 
 
-def answer(means: dict[str, float]) -> str:
-    """Who reads damaged digits best, and how far FTP and fine-tuning are apart.
+def by_method(runs: Iterable[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
+    """The recorded runs of each method, in the order in which they come."""
+    runs_of: dict[str, list[dict[str, Any]]] = {}
+    for run in runs:
+        runs_of.setdefault(run["method"], []).append(run)
+    return runs_of
 
-    >>> answer({"ftp": 80.0, "finetune": 74.0})
-    'over all kinds and severities FTP reads 80.0 % of the digits and fine-tuning 74.0 %; best of all is FTP.'
+
+def overall(runs: Iterable[dict[str, Any]]) -> Scores:
+    """The mean over all kinds and severities, by method and seed.
+
+    >>> overall([{"method": "ftp", "seed": 1, "corruptions": {"fog": [90.0, 80.0], "snow": [70.0, 60.0]}}])
+    {'ftp': {1: 75.0}}
     """
-    best = max(means, key=means.__getitem__)
+    return {
+        method: {run["seed"]: average([average(values) for values in run["corruptions"].values()]) for run in same}
+        for method, same in by_method(runs).items()
+    }
+
+
+def verdict(scores: Scores, metric: Metric) -> int:
+    """1 if FTP is better than fine-tuning beyond the noise of the seeds, -1 if it is worse, 0 if about the same."""
+    seeds = sorted(set(scores["ftp"]) & set(scores["finetune"]))
+    return noise.ahead([scores["ftp"][s] for s in seeds], [scores["finetune"][s] for s in seeds], metric)
+
+
+def mark(guess: str, scores: Scores, metric: Metric) -> str:
+    """Whether the guess was right; a difference within the noise is none.
+
+    >>> level = {"ftp": {0: 80.0, 1: 81.0, 2: 79.0}, "finetune": {0: 81.0, 1: 79.0, 2: 80.0}}
+    >>> mark("FTP", level, Metric("accuracy")), mark("About the same", level, Metric("accuracy"))
+    ('Look again', 'Right')
+    """
+    return "Right" if guess == GUESSES[{-1: 0, 1: 1, 0: 2}[verdict(scores, metric)]] else "Look again"
+
+
+def answer(scores: Scores, metric: Metric) -> str:
+    """How far FTP and fine-tuning are apart, and who reads damaged pictures best; the noise of the seeds decides.
+
+    >>> scores = {"ftp": {0: 80.0, 1: 81.0, 2: 82.0}, "finetune": {0: 70.0, 1: 71.0, 2: 72.5}}
+    >>> print(answer(scores, Metric("accuracy")))
+    over all kinds and severities FTP has 81.0 ± 1.0 % and Vanilla FT 71.2 ± 1.3 %, apart by more than the noise of \
+3 seeds. Best of all is FTP.
+    """
+    seeds = len(scores["ftp"])
+    apart = "apart by more than" if verdict(scores, metric) else "about the same by"
+    noisy = f"{apart} the noise of {seeds} seeds" if seeds >= noise.FEWEST else "of too few seeds to tell them apart"
+    said = {method: _words(list(by_seed.values()), metric) for method, by_seed in scores.items()}
+    top = metric.best(average(by_seed) for by_seed in scores.values())
+    best = next(method for method, by_seed in scores.items() if average(by_seed) == top)
+    level = [style(name).name for name in noise.level_with(best, scores, metric)]
+    also = f"; about the same: {', '.join(level)}" if level else ""
     return (
-        f"over all kinds and severities FTP reads {means['ftp']:.1f} % of the digits and fine-tuning "
-        f"{means['finetune']:.1f} %; best of all is {style(best).name}."
+        f"over all kinds and severities {style('ftp').name} has {said['ftp']} and {style('finetune').name} "
+        f"{said['finetune']}, {noisy}. "
+        f"Best of all is {style(best).name}{also}."
     )
 
 
-def table(runs: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """One line for each method and kind: clean and severity 1 to 5, in percent.
+def _words(values: list[float], metric: Metric) -> str:
+    spread = f" ± {statistics.stdev(values):.1f}" if len(values) > 1 else ""
+    return f"{average(values):.1f}{spread} {metric.unit}"
 
-    >>> table([{"method": "ftp", "clean": 98.0, "corruptions": {"fog": [9.0, 8.0, 7.0, 6.0, 5.0]}}])[0]["severity 5"]
+
+def table(runs: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """One line for each method, seed and kind: clean and severity 1 to 5, in percent.
+
+    >>> run = {"method": "ftp", "seed": 5, "clean": 98.0, "corruptions": {"fog": [9.0, 8.0, 7.0, 6.0, 5.0]}}
+    >>> table([run])[0]["severity 5"]
     5.0
     """
     return [
-        {"method": style(run["method"]).name, "kind": kind, "clean": run["clean"]}
+        {"method": style(run["method"]).name, "seed": run["seed"], "kind": kind, "clean": run["clean"]}
         | {f"severity {n}": value for n, value in enumerate(values, start=1)}
         for run in runs
         for kind, values in run["corruptions"].items()
     ]
 
 
-def python_of(kind: str, severity: int) -> str:
-    """The damaged digits, in a notebook cell."""
+def python_of(kind: str, severity: int, world: str) -> str:
+    """The damaged pictures, in a notebook cell."""
     return f"""import torch
 from ftp.lab import worlds
 from ftp.lab.corruptions import corrupt
 
-world = worlds.load("digits")
-images, labels = world.split("id").batch(torch.arange(8))
-damaged = corrupt(images, "{kind}", severity={max(1, severity)}, parameters=world.info.severities)
+world = worlds.load("{world}")
+images, labels = world.split(world.home).batch(torch.arange(8))
+damaged = corrupt(images, "{kind}", severity={max(1, severity)}, parameters=world.severities)
 print(damaged.shape, (damaged - images).abs().mean())"""
 
 
-def _drawn(method: str, clean: float, values: list[float], name: str = "") -> dict[str, Any]:
-    look = style(method)
-    own_look = {"name": name or look.name, "light": look.light, "dark": look.dark, "dash": "dot" if name else look.dash}
-    return {**own_look, "strong": bool(name) or method in ("ftp", "finetune"), "values": [clean, *values]}
+def _standing(data: dict[str, Any], seeds: Sequence[int], seed: int | None) -> str:
+    """What the bars stand on."""
+    what = f"the first {data['images']} test images, damaged alike for every method"
+    if seed is not None or len(seeds) == 1:
+        one = seeds[0] if seed is None else seed
+        return f"Recorded runs of seed {one} alone, which cannot tell who is better; {what}."
+    return (
+        f"Mean of {len(seeds)} seeds, ± and the bands one standard deviation; {what}. All were trained on one machine."
+    )
 
 
-def _mine(record: RunRecord, kind: str) -> dict[str, Any] | None:
+def _row(method: str, runs: Sequence[dict[str, Any]], kind: str) -> dict[str, Any]:
+    """The mean over the runs of a method, with its spread where there are several."""
+    columns = list(zip(*([run["clean"], *run["corruptions"][kind]] for run in runs), strict=True))
+    spread = [statistics.stdev(column) for column in columns] if len(runs) > 1 else None
+    return _drawn(method, [average(column) for column in columns], spread)
+
+
+def _drawn(method: str, values: list[float], spread: list[float] | None = None, name: str = "") -> dict[str, Any]:
+    line = style(method)
+    look = {"name": name or line.name, "light": line.light, "dark": line.dark, "dash": "dot" if name else line.dash}
+    return {**look, "strong": bool(name) or method in ("ftp", "finetune"), "values": values, "spread": spread}
+
+
+def _your_row(record: RunRecord, kind: str) -> dict[str, Any] | None:
     result = record.result or {}
     values = (result.get("corruptions") or {}).get(kind)
-    return _drawn(record.settings.method, result["id"], list(values), "yours") if values else None
+    return _drawn(record.settings.method, [result["id"], *values], name="yours") if values else None
 
 
 def _start() -> int:
-    asked = st.query_params.get("severity", "3")
-    return int(asked) if asked in list("012345") else 3
+    severity = st.query_params.get("severity", "3")
+    return int(severity) if severity in list("012345") else 3

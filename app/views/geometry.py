@@ -1,15 +1,15 @@
 """Geometry: drag a row of weights and its leash (Eq. 10), then try to break the bound of Lemma 2."""
 
 import math
-import sys
 from collections.abc import Sequence
 from typing import Any
 
 import streamlit as st
 
-from app import geometry, parts
+from app import geometry, widgets
 from app.components.bound import break_the_bound
 from app.components.geometry import geometry as picture
+from ftp.lab.worlds import World
 
 TITLE = "A row of weights on a leash"
 QUESTION = "How far may a row of weights move from its anchor?"
@@ -25,43 +25,52 @@ LEMMA = (
 )
 LIMITS = {"x": (-2.0, 2.0, 1.5), "y": (-2.0, 2.0, 0.6), "gamma": (0.0, 2.0, 1.0)}
 INPUTS = dict.fromkeys(("x1", "x2", "x3"), (-1.0, 1.0, 0.5))
+LINK = {name: limits[:2] for name, limits in {**LIMITS, **INPUTS}.items()}
 MATRICES = [str(number) for number in range(20)]  # as text: Streamlit cannot take "inf" for a whole number
 GUESSES = ("The circle, by far", "Both alike", "The diamond")
 
 
+def misfit(world: World) -> str:
+    return ""
+
+
 def render() -> None:
-    parts.heading(sys.modules[__name__])
     start = {name: _number(name, *limits) for name, limits in {**LIMITS, **INPUTS}.items()}
-    st.markdown(PICTURE)
-    held = picture(start["x"], start["y"], start["gamma"], st.query_params.get("circle") == "true")
+    leash, lemma = st.tabs(["The leash of a row", "Break the bound (Lemma 2)"])
+    with leash:
+        left, right = st.columns([1, 2.6], gap="medium")
+    with left:
+        question = "On a diagonal, x = y: which leash of the same γ lets the row go farther?"
+        guess = widgets.predict("geometry_guess", question, GUESSES)
+        st.markdown(PICTURE)
+    with right:
+        dragged = picture(start["x"], start["y"], start["gamma"], st.query_params.get("circle") == "true")
     # a browser may send anything: what comes back is checked like a link
-    x, y, gamma = (_within(held.get(name), *limits) for name, limits in LIMITS.items())
-    row, circle = geometry.project(x, y, gamma), bool(held.get("circle"))
-    guess = parts.predict(
-        "geometry_guess", "On a diagonal, x = y: which leash of the same γ lets the row go farther?", GUESSES
-    )
+    x, y, gamma = (_within(dragged.get(name), *limits) for name, limits in LIMITS.items())
+    row, circle = geometry.project(x, y, gamma), bool(dragged.get("circle"))
     if guess:
-        st.markdown(
+        left.markdown(
             f"{'Right' if guess == GUESSES[0] else 'Look again'}: along an axis both are equally long; on a diagonal "
             "the circle lets the row go 1.41 times as far. MARS counts the weights' moves |x| + |y|, because an input "
             "with the right signs adds them all up."
         )
-    st.subheader("Break the bound (Lemma 2)", anchor=False)
-    st.markdown(LEMMA)
-    number = int(st.selectbox("Matrix D", MATRICES, key="matrix", bind="query-params", width=200) or 0)
-    difference = geometry.matrix(number, gamma)
-    moved = break_the_bound(difference, [start[name] for name in INPUTS])
-    given = dict(zip(INPUTS, moved, strict=False))
-    inputs = [_within(given.get(name), *limits) for name, limits in INPUTS.items()]
+    with lemma:
+        st.markdown(LEMMA)
+        number = int(st.selectbox("Matrix D", MATRICES, key="matrix", bind="query-params", width=200) or 0)
+        difference = geometry.matrix(number, gamma)
+        moved = break_the_bound(difference, [start[name] for name in INPUTS])
+    by_input = dict(zip(INPUTS, moved, strict=False))
+    inputs = [_within(by_input.get(name), *limits) for name, limits in INPUTS.items()]
     settings: dict[str, Any] = {"x": x, "y": y, "gamma": gamma, "circle": str(circle).lower(), "matrix": number}
     settings |= dict(zip(INPUTS, inputs, strict=True))
     _remember(settings)
-    parts.answer(
-        f"{sentence(row)} So a shaken input can shake the layer's change by at most {gamma:.2f} times as much."
-    )
-    parts.data_table(geometry.table(row), "projection")
-    parts.data_table(_lemma_table(difference, inputs), "lemma2", label="Lemma 2: table and download")
-    parts.sharing("geometry", settings, python_of(row, difference), "03_projection")
+    with right:
+        widgets.answer(
+            f"{sentence(row)} So a shaken input can shake the layer's change by at most {gamma:.2f} times as much."
+        )
+    widgets.data_table(geometry.table(row), "projection")
+    widgets.data_table(_lemma_table(difference, inputs), "lemma2", label="Lemma 2: table and download")
+    widgets.sharing("geometry", settings, python_of(row, difference), "03_projection")
 
 
 def sentence(row: geometry.Projection) -> str:
@@ -83,8 +92,8 @@ from ftp.projection import mars_norm, project_mars, row_l1
 
 # Eq. 10: one row of two weights, its anchor at zero
 wanted = torch.tensor([{list(row.unconstrained)}])
-kept = project_mars(wanted, torch.zeros(1, 2), gamma={row.gamma})
-print(kept, row_l1(kept))
+projected = project_mars(wanted, torch.zeros(1, 2), gamma={row.gamma})
+print(projected, row_l1(projected))
 
 # Lemma 2: the signs of the longest row are the worst input
 d = torch.tensor({rows})
@@ -94,11 +103,11 @@ print((d @ x).abs().max() / x.abs().max(), l_d)"""
 
 
 def _lemma_table(difference: geometry.Matrix, x: Sequence[float]) -> list[dict[str, Any]]:
-    found = geometry.bound(difference)
-    tried = {"your x": tuple(x), "the worst x": found.worst}
+    lemma = geometry.bound(difference)
+    tried = {"your x": tuple(x), "the worst x": lemma.worst}
     return [
         {"input": name, **dict(zip(INPUTS, values, strict=True))}
-        | {"|D x| / |x|": geometry.slope(difference, values), "L_d": found.l_d}
+        | {"|D x| / |x|": geometry.slope(difference, values), "L_d": lemma.l_d}
         for name, values in tried.items()
     ]
 

@@ -1,17 +1,17 @@
 """Microscope: one real step of SGDP at a time, with every number of Eq. 1, 4, 5, Alg. 2 and Eq. 2."""
 
-import json
-import sys
 from typing import Any
 
 import streamlit as st
 
-from app import own, parts
+from app import run_chooser, widgets
 from app.components.microscope import steps_of
 from app.supervisor import supervisor
+from app.world import current
+from ftp.lab.jobs import Order
 from ftp.lab.record import RunRecord, settings_from_dict
-from ftp.lab.recordings.extras import extra
-from ftp.lab.worker import microscope_path
+from ftp.lab.recordings.extras import extra, has_extra
+from ftp.lab.worlds import World
 
 TITLE = "One step under the microscope"
 QUESTION = "What happens to one layer in a single step of FTP?"
@@ -24,34 +24,41 @@ GUESSES = ("As far as the gradient says", "About half as far", "Nowhere")
 START = 3
 
 
+def misfit(world: World) -> str:
+    return "" if has_extra("microscope", world.name) else f"No single step was recorded in {world.title}"
+
+
 def render() -> None:
-    parts.heading(sys.modules[__name__])
-    st.markdown(PICTURE)
-    guess = parts.predict("microscope_guess", "How far does the layer get in the very first step?", GUESSES)
-    traces = {trace["layer"]: trace for trace in extra("microscope_digits")["traces"]}
-    chosen = own.choose("ftp")
+    left, right = st.columns([1, 3], gap="medium")
+    with left:
+        guess = widgets.predict("microscope_guess", "How far does the layer get in the very first step?", GUESSES)
+    traces = {trace["layer"]: trace for trace in extra("microscope", current().name)["traces"]}
+    with left:
+        chosen = run_chooser.choose("ftp")
     layers = list(supervisor().store.load(chosen.run_id).layers) if chosen else list(traces)
     late = len(traces) - 1 if not chosen else 0
-    layer = st.selectbox("Layer", layers, late, key="layer", bind="query-params") or layers[late]
-    trace = _own_trace(chosen, layer) if chosen else traces[layer]
+    with left:
+        layer = st.selectbox("Layer", layers, late, key="layer", bind="query-params") or layers[late]
+        st.markdown(PICTURE)
+    trace = _your_trace(chosen, layer) if chosen else traces[layer]
     if trace is None:
         assert chosen is not None
-        path = microscope_path(supervisor().store, chosen.run_id, layer)
-        about = "The same steps once more, looked at one by one; as long as the run itself, in the background"
-        own.ask("microscope", chosen.run_id, path.exists, "Look at this layer of this run", about, layer=layer)
+        order, about = Order("microscope", chosen.run_id, layer), "The same steps once more, looked at one by one"
+        run_chooser.ask(order, order.path(supervisor().store).exists, "Look at this layer of this run", about)
         return
-    step = steps_of(trace, _start(trace), chosen.run_id if chosen else "")
+    with right:
+        step = steps_of(trace, _start(trace), chosen.run_id if chosen else "")
+        widgets.answer(answer(next(one for one in trace["steps"] if one["step"] == step)))
+        st.caption(_about(trace))
     st.query_params["step"] = str(step)
     if guess:
-        st.markdown(
+        left.markdown(
             f"{'Right' if guess == GUESSES[2] else 'Look again, at step 1'}: γ starts at 1e-8, so the first step is "
             "pulled all the way back. It only shows where the layer wants to go; then the leash begins to move."
         )
-    parts.answer(answer(next(one for one in trace["steps"] if one["step"] == step)))
-    st.caption(_about(trace))
-    parts.data_table(table(trace), "microscope")
+    widgets.data_table(table(trace), "microscope")
     settings: dict[str, Any] = {"layer": layer, "step": step, "run": chosen.run_id if chosen else None}
-    parts.sharing("microscope", settings, python_of(trace, step), own.lesson("05", "04"))
+    widgets.sharing("microscope", settings, python_of(trace, step), run_chooser.lesson("05", "04"))
 
 
 def answer(step: dict[str, Any]) -> str:
@@ -80,12 +87,12 @@ def table(trace: dict[str, Any]) -> list[dict[str, Any]]:
 def python_of(trace: dict[str, Any], step: int) -> str:
     """The same numbers in a notebook cell."""
     known = settings_from_dict(trace["settings"])
-    call = parts.arguments_of(known)
+    call = widgets.arguments_of(known)
     return f"""from ftp.lab.microscope import trace
 from ftp.lab.settings import resolve
 
-seen = trace(resolve({call}), "{trace["layer"]}", steps=range(1, {step + 1}))
-for one in seen["steps"]:
+history = trace(resolve({call}), "{trace["layer"]}", steps=range(1, {step + 1}))
+for one in history["steps"]:
     print(one["step"], one["slope"], one["gamma"], one["row"])"""
 
 
@@ -98,15 +105,12 @@ def _about(trace: dict[str, Any]) -> str:
     )
 
 
-def _own_trace(record: RunRecord, layer: str) -> dict[str, Any] | None:
-    path = microscope_path(supervisor().store, record.run_id, layer)
-    if not path.exists():
-        return None
-    found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    return found
+def _your_trace(record: RunRecord, layer: str) -> dict[str, Any] | None:
+    trace: dict[str, Any] | None = Order("microscope", record.run_id, layer).result(supervisor().store)
+    return trace
 
 
 def _start(trace: dict[str, Any]) -> int:
-    there = [str(one["step"]) for one in trace["steps"]]
-    asked = st.query_params.get("step", "")
-    return int(asked) if asked in there else int(there[min(START - 1, len(there) - 1)])
+    steps = [str(one["step"]) for one in trace["steps"]]
+    step = st.query_params.get("step", "")
+    return int(step) if step in steps else int(steps[min(START - 1, len(steps) - 1)])

@@ -1,16 +1,17 @@
 """Class wall: everyone's runs, as they end, in one plane. Only on a server that was started for a class."""
 
-import sys
 from typing import Any
 
 import streamlit as st
 
-from app import parts
+from app import widgets
 from app.components.wall import wall
 from app.limits import class_mode
 from app.supervisor import supervisor
+from app.world import current
 from ftp.lab.record import LabError
 from ftp.lab.table import title
+from ftp.lab.worlds import World
 
 TITLE = "Class wall: everyone's runs"
 QUESTION = "What does the whole class find, run by run?"
@@ -22,25 +23,22 @@ from ftp.lab.store import Store
 draw("id_ood", Store().runs(status="done", limit=None), each=True).show()"""
 
 
+def misfit(world: World) -> str:
+    return "" if world.shifts else f"{world.title} has no shifts, and the wall is the plane of home and shifts"
+
+
 def render() -> None:
-    parts.heading(sys.modules[__name__])
     if not class_mode():
         raise LabError("the class wall is off; start the server with make app CLASS=1 to have it")
-    wall(parts.dark())
-    runs = supervisor().store.runs(status="done", limit=MOST)
+    world = current()
+    wall(world, widgets.dark())
+    runs = supervisor().store.runs(world=world.name, status="done", limit=MOST)
     rows: list[dict[str, Any]] = [
         {"method": title(run.settings.method), "name": run.name, "seed": run.settings.seed}
         | {"ID": run.result["id"], "OOD": run.result["ood_avg"], "run": run.run_id}
         for run in runs
-        if run.result
+        if run.result and run.result["ood_avg"] is not None
     ]
-    if rows:
-        best = max(rows, key=lambda row: row["OOD"])
-        parts.answer(
-            f"{len(rows)} runs have ended; {best['method']} has the highest OOD accuracy, {best['OOD']:.1f} %."
-        )
-    else:
-        parts.answer("No run has ended yet; train one in Live, and it arrives here by itself.")
-    st.caption("The chart grows by itself; the table shows what there was when the page was opened.")
-    parts.sharing("wall", {}, PYTHON, LESSON)
-    parts.data_table(rows, "wall")
+    st.caption("The chart grows by itself; the table in the menu has what there was when the page was opened.")
+    widgets.sharing("wall", {}, PYTHON, LESSON)
+    widgets.data_table(rows, "wall")

@@ -16,6 +16,7 @@ import pytest
 from servers import Server, folder, long, serving, short, until
 
 from app.supervisor import Supervisor
+from ftp.lab.record import LabError
 from ftp.lab.run import identify
 from ftp.lab.store import Store
 
@@ -25,9 +26,9 @@ import json, sys
 from app.supervisor import Supervisor
 from ftp.lab.store import Store
 from ftp.lab.record import settings_from_dict
-own = Supervisor(Store(sys.argv[1]), device="cpu")
-own._begin = lambda: None
-print(own.submit(settings_from_dict(json.loads(sys.argv[2]))))
+supervisor = Supervisor(Store(sys.argv[1]), device="cpu")
+supervisor.dispatcher.wake = lambda: None
+print(supervisor.submit(settings_from_dict(json.loads(sys.argv[2]))))
 """
 
 
@@ -49,29 +50,34 @@ def place() -> Iterator[Path]:
 
 def test_ten_kills_of_a_worker_lose_nothing(tmp_path: Path) -> None:
     """SIGKILL while steps come in: all that a viewer was told of is there, and "interrupted" is told at once."""
-    own = Supervisor(Store(tmp_path / "runs.db"), slots=1, device="cpu")
-    own.start()
-    settings, told, waits = long(steps=600), 0, []  # a point every 4 steps, a checkpoint every 100
+    supervisor = Supervisor(Store(tmp_path / "runs.db"), slots=1, device="cpu")
+    supervisor.start()
+    settings, stored, waits = long(steps=600), 0, []  # a point every 4 steps, a checkpoint every 100
     run = identify(settings)
     try:
         for _ in range(10):
-            own.submit(settings)
-            until(lambda: own.busy().running == 1)
-            until(lambda told=told: own.store.status(run) == "running" and points(own.store, run) > told, what="a step")
-            worker = next(task.worker for task in own._tasks if task.worker)
-            seen = {point["step"] for point in own.store.tail(run, 0)["points"]}
+            supervisor.submit(settings)
+            until(lambda: supervisor.busy().running == 1)
+            until(
+                lambda stored=stored: (
+                    supervisor.store.status(run) == "running" and points(supervisor.store, run) > stored
+                ),
+                what="a step",
+            )
+            worker = next(task.worker for task in supervisor.queue.tasks if task.worker)
+            seen = {point["step"] for point in supervisor.store.tail(run, 0)["points"]}
             os.kill(worker.pid, signal.SIGKILL)
             began = time.monotonic()
-            until(lambda: own.store.status(run) == "interrupted", what="interrupted")
+            until(lambda: supervisor.store.status(run) == "interrupted", what="interrupted")
             waits.append(time.monotonic() - began)
-            kept = {point["step"] for point in own.store.tail(run, 0)["points"]}
-            assert seen <= kept
-            told = len(kept)
-            assert own.store.load(run).error.startswith("its worker ended without a word (signal 9)")
+            steps = {point["step"] for point in supervisor.store.tail(run, 0)["points"]}
+            assert seen <= steps
+            stored = len(steps)
+            assert supervisor.store.load(run).error.startswith("its worker ended without a word (signal 9)")
         print(f"interrupted was told after {max(waits):.2f} s at most")
-        assert max(waits) < 30  # 5 on a machine of its own
+        assert max(waits) < 30  # 5 on a machine of its supervisor
     finally:
-        own.close()
+        supervisor.close()
 
 
 def test_a_killed_server_takes_its_workers_along_and_the_next_one_goes_on(place: Path) -> None:
@@ -84,14 +90,14 @@ def test_a_killed_server_takes_its_workers_along_and_the_next_one_goes_on(place:
         assert first.json(f"/api/run/{waiting}/tail")["place"]["ahead"] == 1
         workers = first.workers()
         assert workers
-        kept = first.json(f"/api/run/{run}/tail")
+        before = first.json(f"/api/run/{run}/tail")
         first.process.kill()
         began = time.monotonic()
         until(lambda: not any(_alive(worker) for worker in workers), what="the end of the workers")
         print(f"the workers were gone after {time.monotonic() - began:.2f} s")
     with serving(path) as second:
         after = second.json(f"/api/run/{run}/tail")
-        assert after["points"][: len(kept["points"])] == kept["points"]
+        assert after["points"][: len(before["points"])] == before["points"]
         until(lambda: second.json(f"/api/run/{run}/tail")["status"] == "interrupted", what="interrupted")
         until(lambda: second.json(f"/api/run/{waiting}/tail")["points"], what="the run that waited")
 
@@ -114,7 +120,7 @@ def test_two_servers_on_one_store(place: Path) -> None:
         for a, b in zip(*tails, strict=True):
             assert (a["points"], a["evals"], a["status"]) == (b["points"], b["evals"], b["status"])
             assert [point["step"] for point in a["points"]] == [1, 2, 3, 4, 5, 6]
-        run = promise(path, long())
+        run = promise(path, long(steps=10_000))
         until(lambda: points(store, run) > 0, what="the first point")
         Supervisor(Store(path)).stop(run)
         until(lambda: one.json("/api/health")["running"] + two.json("/api/health")["running"] == 0, what="the stop")
@@ -137,18 +143,32 @@ def small_disk(place: Path) -> Iterator[Path]:
         subprocess.run(["umount", "-l", str(disk)], check=True)
 
 
+def test_a_disk_that_is_full_before_the_first_step_says_so_at_once(small_disk: Path) -> None:
+    store = Store(small_disk / "runs.db")
+    fill(small_disk / "filler")
+    with pytest.raises(LabError) as error:
+        Supervisor(store, device="cpu").submit(short())
+    assert "is full" in str(error.value)
+    (small_disk / "filler").unlink()
+    assert store.runs() == []
+
+
+def fill(path: Path) -> None:
+    with path.open("wb", buffering=0) as file, contextlib.suppress(OSError):
+        while True:
+            file.write(b"x" * 4096)
+
+
 def test_a_full_disk_is_a_sentence_and_the_server_goes_on(small_disk: Path) -> None:
     path = small_disk / "runs.db"
     with serving(path) as server:
         run = promise(path, long())
         until(lambda: server.json(f"/api/run/{run}/tail")["points"], what="the first point")
         filler = small_disk / "filler"
-        with filler.open("wb", buffering=0) as file, contextlib.suppress(OSError):
-            while True:
-                file.write(b"x" * 4096)
-        found = until(lambda: _failed(server, run), what="the failure")
-        assert "is full" in found["error"] or "does not take" in found["error"], found["error"]
-        assert found["points"]
+        fill(filler)
+        failed = until(lambda: _failed(server, run), what="the failure")
+        assert "is full" in failed["error"] or "does not take" in failed["error"], failed["error"]
+        assert failed["points"]
         assert server.json("/api/health")["status"] == "ok"
         filler.unlink()
         with Store(path) as store:
@@ -157,5 +177,5 @@ def test_a_full_disk_is_a_sentence_and_the_server_goes_on(small_disk: Path) -> N
 
 
 def _failed(server: Server, run: str) -> dict | None:
-    found = server.json(f"/api/run/{run}/tail")
-    return found if found.get("status") == "failed" else None
+    tail = server.json(f"/api/run/{run}/tail")
+    return tail if tail.get("status") == "failed" else None

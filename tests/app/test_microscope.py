@@ -1,20 +1,19 @@
 """The microscope view: recorded steps, a run of one's own, and the worker's job."""
 
-import threading
 from pathlib import Path
 
 import pytest
 from app_views import open_view, sent
 
 from app.views import microscope as view
+from ftp.lab.jobs import Order, do
 from ftp.lab.microscope import moments
 from ftp.lab.recordings.extras import extra
 from ftp.lab.run import execute
 from ftp.lab.settings import resolve
 from ftp.lab.store import Store
-from ftp.lab.worker import microscope_path, work
 
-TRACES = {trace["layer"]: trace for trace in extra("microscope_digits")["traces"]}
+TRACES = {trace["layer"]: trace for trace in extra("microscope")["traces"]}
 
 
 def test_first_view():
@@ -59,9 +58,9 @@ def test_a_run_of_ones_own(own_store: Path):
         run = execute(resolve("digits", "ftp", {"steps": 3, "batch": 8}), store, kinds=()).run_id
         page = open_view("microscope", run=run, layer="stem.weight")
         assert [b.label for b in page.button] == ["Look at this layer of this run"]
-        job = {"job": "microscope", "run_id": run, "layer": "stem.weight"}
-        assert work(job, store, "cpu", threading.Event()) == "done"
-        assert microscope_path(store, run, "stem.weight").exists()
+        order = Order("microscope", run, "stem.weight")
+        assert order.result(store) is None
+        assert do(order, store, device="cpu") == "done"
     data = sent(open_view("microscope", run=run, layer="stem.weight"))
     assert [one["step"] for one in data["trace"]["steps"]] == moments(3)
     assert data["run"] == run

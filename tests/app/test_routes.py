@@ -19,8 +19,13 @@ from servers import short, until
 from starlette.applications import Starlette
 
 from app import routes
-from app.supervisor import Supervisor, supervisor
-from ftp.lab.record import EvalEvent, StartEvent, StepEvent
+from app import supervisor as supervisors
+from app.dispatcher import Dispatcher
+from app.limits import NOBODY
+from app.supervisor import Supervisor
+from ftp.lab import worlds
+from ftp.lab.jobs import Order
+from ftp.lab.record import EvalEvent, LabError, StartEvent, StepEvent
 from ftp.lab.recordings import recorded
 from ftp.lab.run import identify
 
@@ -72,24 +77,26 @@ def client() -> Iterator[Client]:
 
 
 @pytest.fixture
-def own(monkeypatch: pytest.MonkeyPatch) -> Supervisor:
-    monkeypatch.setattr(Supervisor, "_begin", lambda self: None)  # nothing runs: the rows are made here
-    return supervisor()
+def supervisor(monkeypatch: pytest.MonkeyPatch) -> Supervisor:
+    monkeypatch.setattr(Dispatcher, "wake", lambda self: None)  # nothing runs: the rows are made here
+    return supervisors.supervisor()
 
 
-def make(own: Supervisor, points: int = 3, done: bool = False) -> None:
-    own.store.create(RUN, short())
-    assert own.store.claim(RUN)
-    own.store.start(RUN, StartEvent(("stem", "head"), {}))
+def make(supervisor: Supervisor, points: int = 3, done: bool = False) -> None:
+    supervisor.store.create(RUN, short())
+    assert supervisor.store.claim(RUN)
+    supervisor.store.start(RUN, StartEvent(("stem", "head"), {}, measures=worlds.load("digits").measures))
     for step in range(1, points + 1):
-        own.store.append(RUN, StepEvent(step, float("nan"), 0.1, (0.1, None), (0.1, 0.2), (1.0, None)))
+        supervisor.store.append(RUN, StepEvent(step, float("nan"), 0.1, (0.1, None), (0.1, 0.2), (1.0, None)))
     if done:
-        own.store.append(RUN, EvalEvent(points, {"id": 90.0, "sketch": 60.0, "typeset": 80.0}, final=True))
-        own.store.finish(RUN, "done")
+        supervisor.store.append(
+            RUN, EvalEvent(points, {"accuracy": {"id": 90.0, "sketch": 60.0, "typeset": 80.0}}, final=True)
+        )
+        supervisor.store.finish(RUN, "done")
 
 
-def test_tail_gives_only_what_is_new(own: Supervisor, client: Client) -> None:
-    make(own)
+def test_tail_gives_only_what_is_new(supervisor: Supervisor, client: Client) -> None:
+    make(supervisor)
     whole = client.get(f"/api/run/{RUN}/tail").json()
     assert [point["step"] for point in whole["points"]] == [1, 2, 3]
     assert whole["points"][0]["loss"] is None  # JSON has no NaN
@@ -108,108 +115,168 @@ def test_tail_gives_only_what_is_new(own: Supervisor, client: Client) -> None:
     rest = client.get(f"/api/run/{RUN}/tail?since=2").json()
     assert [point["step"] for point in rest["points"]] == [3]
     assert client.get(f"/api/run/{RUN}/tail?since=3").json()["points"] == []
-    assert client.get(f"/api/run/{RUN}/tail").headers["cache-control"] == "no-store"
+    assert client.get(f"/api/run/{RUN}/tail?since=3").headers["cache-control"] == "no-store"
 
 
-def test_tail_tells_the_place_and_renews_the_lease(own: Supervisor, client: Client) -> None:
-    own.submit(short(seed=1))
-    own.submit(short())
-    own._watched.clear()
-    found = client.get(f"/api/run/{RUN}/tail").json()
-    assert found["status"] == "queued"
-    assert found["place"]["ahead"] == 1
-    assert found["place"]["seconds"] > 0
-    assert set(own._watched) == {RUN}
+def test_the_whole_of_a_run_is_compressed_once_and_grows(supervisor: Supervisor, client: Client) -> None:
+    make(supervisor, points=1)
+    path, store = f"/api/run/{RUN}/tail?since=-1", supervisor.store
+    for points in (1, 2, 3):
+        if points > 1:
+            store.append(RUN, StepEvent(points, 1.0, 0.1, (0.1, None), (0.1, 0.2), (1.0, None)))
+        small = client.get(path, **{"accept-encoding": "gzip"})
+        assert small.headers["content-encoding"] == "gzip"
+        assert gzip.decompress(small.content) == client.get(path).content
+        whole, plain = client.get(path).json(), store.tail(RUN, -1)
+        assert {key: whole[key] for key in plain} == plain
+    same = client.get(path, **{"if-none-match": small.headers["etag"]})
+    assert (same.status_code, same.content) == (304, b"")
+    store.append(RUN, EvalEvent(3, {"accuracy": {"id": 90.0, "sketch": 60.0, "typeset": 80.0}}, final=True))
+    store.finish(RUN, "done")
+    news = client.get(path, **{"if-none-match": small.headers["etag"]})
+    assert (news.status_code, news.json()["status"], len(news.json()["evals"])) == (200, "done", 1)
+    packed = supervisor.tails.whole(RUN, lambda facts: {}).packed
+    assert packed is supervisor.tails.whole(RUN, lambda facts: {}).packed  # nobody has to compress it again
 
 
-def test_tail_tells_an_end_that_the_store_could_not_take(own: Supervisor, client: Client) -> None:
-    make(own)
-    own._unsaid[RUN] = "failed", "the disk is full"
-    found = client.get(f"/api/run/{RUN}/tail").json()
-    assert (found["status"], found["error"]) == ("failed", "the disk is full")
+def test_a_run_that_is_made_anew_begins_anew(supervisor: Supervisor, client: Client) -> None:
+    make(supervisor, done=True)
+    assert len(client.get(f"/api/run/{RUN}/tail").json()["points"]) == 3
+    supervisor.store.delete(RUN)
+    supervisor.store.purge()
+    supervisor.store.create(RUN, short())
+    again = client.get(f"/api/run/{RUN}/tail?since=-1").json()
+    assert (again["status"], again["points"], again["evals"], again["step"]) == ("queued", [], [], -1)
+    make(supervisor, points=2)
+    assert len(client.get(f"/api/run/{RUN}/tail").json()["points"]) == 2
 
 
-def test_a_recording_has_the_form_of_a_run(own: Supervisor, client: Client) -> None:
-    make(own, done=True)
+def test_looking_changes_nothing_and_watching_renews_the_lease(supervisor: Supervisor, client: Client) -> None:
+    supervisor.submit(short(seed=1))
+    supervisor.submit(short())
+    task = supervisor.queue.tasks[1]
+    task.watched = 0.0
+    news = client.get(f"/api/run/{RUN}/tail").json()
+    assert news["status"] == "queued"
+    assert news["place"]["ahead"] == 1
+    assert news["place"]["seconds"] > 0
+    assert task.watched == 0.0
+    assert client.get(f"/api/run/{RUN}/watch").status_code == 404  # there is nothing to look at
+    assert task.watched == 0.0
+    assert client.get(f"/api/run/{RUN}/watch", "POST").json() == {"renewed": True}
+    assert task.watched > 0.0
+    assert client.get(f"/api/run/{'0' * 16}/watch", "POST").json() == {"renewed": False}
+    for bad in BAD:
+        assert client.get(f"/api/run/{bad}/watch", "POST").status_code in (400, 404, 405)
+
+
+def refuse(*_: str) -> None:
+    raise LabError("the disk is full")
+
+
+def test_tail_tells_an_end_that_the_store_could_not_take(
+    supervisor: Supervisor, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make(supervisor)
+    task = supervisor.queue.add(Order("run", RUN), {NOBODY}, 1.0)
+    with monkeypatch.context() as broken:
+        broken.setattr(supervisor.store, "finish", refuse)
+        supervisor.dispatcher.stop(task, "the time is over")
+    assert supervisor.store.status(RUN) == "running"
+    news = client.get(f"/api/run/{RUN}/tail").json()
+    assert (news["status"], news["error"]) == ("stopped", "the time is over")
+
+
+def test_a_recording_has_the_form_of_a_run(supervisor: Supervisor, client: Client) -> None:
+    make(supervisor, done=True)
     live = client.get(f"/api/run/{RUN}/tail").json()
     record = recorded(method="ftp", seed=0)[0]
-    found = client.get(f"/api/run/{record.run_id}/tail").json()
-    assert set(found) == set(live)
-    assert len(found["points"]) == len(record.points) > 50
-    assert (found["status"], found["place"], found["steps"]) == ("done", None, record.settings.steps)
-    rest = client.get(f"/api/run/{record.run_id}/tail?since={found['step']}").json()
+    replay = client.get(f"/api/run/{record.run_id}/tail").json()
+    assert set(replay) == set(live)
+    assert len(replay["points"]) == len(record.points) > 50
+    assert (replay["status"], replay["place"], replay["steps"]) == ("done", None, record.settings.steps)
+    rest = client.get(f"/api/run/{record.run_id}/tail?since={replay['step']}").json()
     assert rest["points"] == []
     assert "layers" not in rest
-    assert [entry["step"] for entry in rest["evals"]] == [found["step"]]
+    assert [entry["step"] for entry in rest["evals"]] == [replay["step"]]
 
 
-def test_a_live_run_goes_before_its_recording(own: Supervisor, client: Client) -> None:
+def test_the_pictures_of_a_run_are_those_of_its_world(supervisor: Supervisor, client: Client) -> None:
+    make(supervisor)
+    sheet = client.get(f"/api/run/{RUN}/pictures").json()
+    assert sheet["sets"] == ["id", *worlds.load("digits").shifts]
+    assert client.get(f"/api/run/{recorded(method='ftp', seed=0)[0].run_id}/pictures").json() == sheet
+    assert client.get(f"/api/run/{'0' * 16}/pictures").status_code == 404
+
+
+def test_a_live_run_goes_before_its_recording(supervisor: Supervisor, client: Client) -> None:
     record = recorded(method="ftp", seed=0)[0]
-    own.store.create(record.run_id, record.settings)
+    supervisor.store.create(record.run_id, record.settings)
     assert client.get(f"/api/run/{record.run_id}/tail").json()["status"] == "queued"
     assert client.get(f"/api/run/{record.run_id}/tail?recorded=1").json()["status"] == "done"
 
 
 @pytest.mark.parametrize("bad", BAD)
-@pytest.mark.parametrize("what", ["tail", "wise", "microscope?layer=stem"])
-def test_bad_ids_are_refused(own: Supervisor, client: Client, bad: str, what: str) -> None:
+@pytest.mark.parametrize("what", ["tail", "pictures", "wise", "microscope?layer=stem"])
+def test_bad_ids_are_refused(supervisor: Supervisor, client: Client, bad: str, what: str) -> None:
     reply = client.get(f"/api/run/{bad}/{what}")
     assert reply.status_code in (400, 404)
     assert reply.json()["error"]
-    assert own._watched == {}
 
 
 @pytest.mark.parametrize("bad", ["", "x", "1.5", "1e3", "9" * 19, "0x1", "٣", " 1"])
-def test_bad_since_is_refused(own: Supervisor, client: Client, bad: str) -> None:
-    make(own)
+def test_bad_since_is_refused(supervisor: Supervisor, client: Client, bad: str) -> None:
+    make(supervisor)
     reply = client.get(f"/api/run/{RUN}/tail", params={"since": bad})
-    assert (reply.status_code, reply.json()) == (400, {"error": "since must be a whole number, such as since=0"})
+    assert (reply.status_code, reply.json()) == (400, {"error": "Since must be a whole number, such as since=0"})
 
 
-def test_a_name_is_no_id(own: Supervisor, client: Client) -> None:
-    make(own)
-    own.store.rename(RUN, "0" * 16)
+def test_a_name_is_no_id(supervisor: Supervisor, client: Client) -> None:
+    make(supervisor)
+    supervisor.store.rename(RUN, "0" * 16)
     assert client.get(f"/api/run/{'0' * 16}/tail").status_code == 404
 
 
-def test_a_store_in_trouble_is_a_sentence(own: Supervisor, client: Client) -> None:
-    own.store.close()
+def test_a_store_in_trouble_is_a_sentence(supervisor: Supervisor, client: Client) -> None:
+    supervisor.store.close()
     reply = client.get(f"/api/run/{RUN}/tail")
     assert reply.status_code == 503  # a chart asks again
     assert "is closed" in reply.json()["error"]
 
 
-def test_what_is_not_there(own: Supervisor, client: Client) -> None:
+def test_what_is_not_there(supervisor: Supervisor, client: Client) -> None:
     for path in (f"/api/run/{'0' * 16}/tail", "/api/nothing", "/api/", "/api/run"):
         reply = client.get(path)
         assert reply.status_code == 404
         assert set(reply.json()) == {"error"}
-    make(own)
-    own.store.finish(RUN, "stopped")
-    own.store.delete(RUN)
+    make(supervisor)
+    supervisor.store.finish(RUN, "stopped")
+    supervisor.store.delete(RUN)
     assert client.get(f"/api/run/{RUN}/tail").status_code == 404
     assert client.get(f"/api/run/{RUN}/tail", "POST").status_code == 405
 
 
-def test_files_of_jobs(own: Supervisor, client: Client) -> None:
+def test_results_of_jobs(supervisor: Supervisor, client: Client) -> None:
+    order = Order("wise", RUN)
     assert client.get(f"/api/run/{RUN}/wise").json() == {"status": "missing"}
-    own.job("wise", RUN)
+    supervisor.ask(order)
     assert client.get(f"/api/run/{RUN}/wise").json() == {"status": "queued"}
-    path = own.store.weights_path(RUN).with_suffix(".wise.json")
-    path.parent.mkdir()
-    path.write_text('{"alphas": [0.0, NaN]}')
+    order.path(supervisor.store).parent.mkdir()
+    order.path(supervisor.store).write_text('{"alphas": [0.0, NaN]}')
     assert client.get(f"/api/run/{RUN}/wise").json() == {"status": "done", "alphas": [0.0, None]}
-    own._failed["microscope", RUN] = "there is no layer x"
+    supervisor.queue.note_failure(Order("microscope", RUN, "x"), "there is no layer x")
     reply = client.get(f"/api/run/{RUN}/microscope?layer=x")
-    assert reply.json() == {"status": "failed", "error": "there is no layer x"}
+    assert reply.json() == {"status": "failed", "error": "There is no layer x"}
+    assert client.get(f"/api/run/{RUN}/microscope?layer=y").json() == {"status": "missing"}
     for bad in ("", "a/b", "../x", "a b", "x" * 101):
         assert client.get(f"/api/run/{RUN}/microscope", params={"layer": bad}).status_code == 400
+    assert client.get(f"/api/run/{RUN}/corruptions").status_code == 404  # they are in the run
 
 
-def test_the_wall(own: Supervisor, client: Client) -> None:
+def test_the_wall(supervisor: Supervisor, client: Client) -> None:
     assert client.get("/api/wall").json()["points"] == []
-    make(own, done=True)
-    own.store.rename(RUN, "<b>anna</b>")
+    make(supervisor, done=True)
+    supervisor.store.rename(RUN, "<b>anna</b>")
     points = client.get("/api/wall").json()["points"]
     assert [(p["run_id"], p["name"], p["id"], p["ood_avg"]) for p in points] == [(RUN, "<b>anna</b>", 90.0, 70.0)]
     assert client.get(f"/api/wall?since={int(points[0]['ended']) + 1}").json()["points"] == []
@@ -223,21 +290,21 @@ def test_the_wall_is_for_a_class() -> None:
 def test_plotly_comes_from_this_server_and_is_the_version_of_the_figures(client: Client) -> None:
     import plotly
 
-    own = client.get("/api/plotly.js").content
+    plain = client.get("/api/plotly.js").content
     small = client.get("/api/plotly.js", **{"accept-encoding": "gzip"})
-    assert gzip.decompress(small.content) == own
+    assert gzip.decompress(small.content) == plain
     assert small.headers["cache-control"] == "public, max-age=86400"
     assert small.headers["content-type"].startswith("text/javascript")
     wheel = (Path(plotly.__file__).parent / "package_data" / "plotly.min.js").read_bytes()
     version = re.compile(rb"plotly\.js .*v([0-9.]+)")
-    assert version.search(own[:200])[1] == version.search(wheel[:200])[1], "app/vendor/README.md says how to renew it"
+    assert version.search(plain[:200])[1] == version.search(wheel[:200])[1], "app/vendor/README.md says how to renew it"
 
 
-def test_health(own: Supervisor, client: Client) -> None:
-    own.submit(short())
+def test_health(supervisor: Supervisor, client: Client) -> None:
+    supervisor.submit(short())
     assert json.loads(client.get("/api/health").content) == {
         "status": "ok",
         "running": 0,
         "waiting": 1,
-        "slots": own.slots,
+        "slots": supervisor.queue.slots,
     }

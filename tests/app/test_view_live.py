@@ -20,21 +20,29 @@ def button(page, label):
 
 def test_nobody_meets_an_empty_page():
     page = open_view("live")
-    first = recorded(method="ftp", seed=0)[0]
+    first = recorded(method="ftp", group="live")[0]
     data = sent(page)
     assert data["run"] == first.run_id
     assert data["replay"]
     assert page.title[0].value == live.TITLE
     assert page.header[0].value.endswith("?")
-    assert any("Recorded run: FTP, seed 0, 300 steps" in t.value for t in page.text)
+    assert any(
+        t.value == "Recorded run: FTP, seed 5, 300 steps; of 10 seeds the one nearest to the mean" for t in page.text
+    )
 
 
 def test_another_recorded_method_replays_as_soon_as_it_is_chosen():
     page = open_view("live")
     page.selectbox(key="method").set_value("finetune").run()
-    assert sent(page)["run"] == recorded(method="finetune", seed=0)[0].run_id
-    assert page.number_input(key="lr").value == recorded(method="finetune", seed=0)[0].settings.lr != 0.05
+    assert sent(page)["run"] == recorded(method="finetune", group="live")[0].run_id
+    assert page.number_input(key="lr").value == recorded(method="finetune", group="live")[0].settings.lr != 0.05
     assert page.query_params["method"] == "finetune"
+
+
+def test_a_link_to_another_seed_shows_that_one_and_claims_nothing_of_it():
+    page = open_view("live", seed="0")
+    assert sent(page)["run"] == recorded(method="ftp", seed=0)[0].run_id
+    assert any(t.value == "Recorded run: FTP, seed 0, 300 steps" for t in page.text)
 
 
 def test_the_answer_comes_after_the_guess():
@@ -78,7 +86,7 @@ def test_a_link_to_a_run_of_another_machine_says_so_and_shows_a_recorded_one(run
     assert "not on this machine" in page.info[0].value
     page.run()  # the page runs again at once, when its charts answer
     assert "not on this machine" in page.info[0].value
-    assert sent(page)["run"] == recorded(method="ftp", seed=0)[0].run_id
+    assert sent(page)["run"] == recorded(method="ftp", group="live")[0].run_id
 
 
 @pytest.mark.parametrize(("status", "words"), live.ENDED.items())
@@ -119,7 +127,7 @@ def test_what_is_refused_is_said_and_the_chart_stays(monkeypatch):
     monkeypatch.setenv("FTP_APP_CLASS", "1")
     page = open_view("live", batch="4096")
     button(page, "Train").click().run()
-    assert [error.value[:14] for error in page.error] == ["batch is 4096;"]
+    assert [error.value[:14] for error in page.error] == ["Batch is 4096;"]
     assert sent(page)["run"]
 
 
@@ -150,17 +158,17 @@ def test_a_difference_in_words():
 def opened(page):
     """With its tables open; a closed one is empty, so that the first chart need not wait."""
     assert not page.table
-    for name in ("Layers", "Accuracies", "Loss"):
+    for name in ("Layers", "Scores", "Loss"):
         page.session_state[f"numbers {name}"] = True
     return page.run()
 
 
 def test_every_number_is_in_a_table_and_a_file():
     page = opened(open_view("live"))
-    layers, accuracies, loss = (t.value for t in page.table)
-    first = recorded(method="ftp", seed=0)[0]
+    layers, scores, loss = (t.value for t in page.table)
+    first = recorded(method="ftp", group="live")[0]
     assert len(layers) == len(first.layers)
-    assert len(accuracies) == len(first.evals)
+    assert len(scores) == len(first.evals)
     assert list(loss.columns) == ["step", "loss", "learning rate"]
     assert len(page.get("download_button")) == 3
     json.dumps(sent(page))  # plain data
@@ -168,8 +176,8 @@ def test_every_number_is_in_a_table_and_a_file():
 
 def test_a_run_whose_last_evaluation_has_more_numbers_has_a_table():
     run = recorded(method="ftp", seed=0)[0]
-    last = replace(run.evals[-1], accuracy={**run.evals[-1].accuracy, "val": 99.0})
-    kept = keep(evals=(*[replace(e, accuracy={"id": e.accuracy["id"]}) for e in run.evals[:-1]], last))
+    last = replace(run.evals[-1], scores={"accuracy": {**run.evals[-1].main, "val": 99.0}})
+    kept = keep(evals=(*[replace(e, scores={"accuracy": {"id": e.main["id"]}}) for e in run.evals[:-1]], last))
     page = opened(open_view("live", run=kept.run_id))
     assert not page.error
     assert any("val" in table.value.columns for table in page.table)

@@ -8,8 +8,8 @@ from app_views import bold, keep, open_view
 
 from app.supervisor import supervisor
 from app.views import runs
-from ftp.lab import _form
 from ftp.lab.recordings import recorded
+from ftp.lab.store import serialisation
 
 
 def shown(page):
@@ -48,8 +48,8 @@ def test_a_link_ticks_the_same_runs_and_shows_the_same_picture():
     keep("00000000000000aa", name="mine")
     kept = recorded(method="tpgm", seed=0)[0].run_id
     page = open_view("runs", runs=["00000000000000aa", kept, "nonsense"], picture="training")
-    assert [s.value for s in page.subheader] == ["The chosen runs in one picture"]
-    assert page.radio(key="picture").value == "id_ood"  # training is a picture of one run
+    assert [s.value for s in page.subheader] == ["Where their settings differ"]
+    assert page.radio(key="picture").value == "curves"  # training is a picture of one run
     link = next(code.value for code in page.code if "/runs?" in code.value)
     assert parse_qs(urlsplit(link).query)["runs"] == ["00000000000000aa", kept]
     again = open_view("runs", runs=kept, picture="distance")
@@ -92,6 +92,42 @@ def test_rename_keeps_the_name_as_it_is(one):
 
 def test_what_is_exported_can_be_taken_in_again():
     run = keep("00000000000000aa")
-    assert _form.from_form(json.loads(runs._json(run))).points == run.points
+    assert serialisation.from_form(json.loads(runs._json(run))).points == run.points
     kept = recorded(method="tpgm", seed=0)[0]
-    assert _form.from_form(json.loads(runs._json(kept))).run_id == kept.run_id
+    assert serialisation.from_form(json.loads(runs._json(kept))).run_id == kept.run_id
+
+
+def test_runs_are_filtered_by_column_and_sorted_and_the_link_says_so():
+    page = open_view("runs", text="OOD > 85 seed = 0", order="best OOD first")
+    there = [run for run in recorded() if run.points and run.settings.seed == 0 and run.result["ood_avg"] > 85]
+    assert list(shown(page)["id"]) == [r.run_id for r in sorted(there, key=lambda r: -r.result["ood_avg"])]
+    link = parse_qs(urlsplit(next(code.value for code in page.code if "/runs?" in code.value)).query)
+    assert (link["text"], link["order"]) == (["OOD > 85 seed = 0"], ["best OOD first"])
+    page = open_view("runs", text="tpgm lr<=1 status=done")
+    assert list(shown(page)["id"]) == [run.run_id for run in recorded(method="tpgm") if run.points]
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("speed > 3", "No run has a column speed; write one of world, method"),
+        ("OOD > high", "OOD > high compares with no number; write one, such as OOD > 0.5."),
+    ],
+)
+def test_a_search_that_cannot_be_meant_is_told(text, sentence):
+    page = open_view("runs")
+    page.text_input(key="text").set_value(text).run()
+    assert page.error[0].value.replace("\\", "").startswith(sentence)
+
+
+def test_what_chosen_runs_differ_in_is_shown_and_nothing_else():
+    ids = [recorded(method=name, seed=0)[0].run_id for name in ("finetune", "ftp")]
+    page = open_view("runs", runs=ids)
+    table = next(t.value for t in page.table if "setting" in t.value)
+    settings = list(table["setting"])
+    assert settings[0] == "method"
+    assert settings[-2:] == ["→ ID", "→ OOD"]
+    assert {"lr", "k"} <= {name.replace("\\", "") for name in settings}
+    assert not {"seed", "steps", "world"} & set(settings)  # they are equal
+    by_setting = {row["setting"]: row for _, row in table.iterrows()}
+    assert by_setting["k"]["Vanilla FT"] == "–"  # it has none

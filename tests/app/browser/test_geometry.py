@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable
 
 import pytest
-from browsers import axe, download, settled
+from browsers import axe, download, open_menu, settled
 from playwright.sync_api import Locator, Page, expect
 
 from app import geometry
@@ -76,6 +76,7 @@ def test_the_corner_of_the_diamond_is_the_leash_and_the_circle_compares(visit: C
 def test_the_bound_is_reached_by_the_signs_and_by_nothing_else(visit: Callable[..., Page]) -> None:
     page = visit("/geometry?matrix=3")
     settled(page)
+    page.get_by_role("tab", name="Break the bound").click()
     tries = page.get_by_text("Best share so far")
     slider = page.get_by_role("slider", name="x₁")
     slider.focus()
@@ -93,6 +94,7 @@ def test_the_bound_is_reached_by_the_signs_and_by_nothing_else(visit: Callable[.
 def test_the_table_can_be_downloaded(visit: Callable[..., Page]) -> None:
     page = visit("/geometry?x=2&y=-2&gamma=1")
     settled(page)
+    open_menu(page)
     page.get_by_text("Table and download", exact=True).click()
     rows = list(csv.DictReader(download(page, page.get_by_role("button", name="Download as CSV").first).splitlines()))
     assert [float(row["l1 distance"]) for row in rows] == [0.0, 4.0, 1.0]

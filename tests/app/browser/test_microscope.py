@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable
 
 import pytest
-from browsers import download, settled
+from browsers import download, open_menu, settled
 from playwright.sync_api import Page, expect
 
 pytestmark = pytest.mark.slow
@@ -53,6 +53,7 @@ def test_keys_scrub_and_another_layer_is_another_trace(visit: Callable[..., Page
 def test_download(visit: Callable[..., Page]) -> None:
     page = visit("/microscope")
     settled(page)
+    open_menu(page)
     page.get_by_text("Table and download", exact=True).click()
     lines = download(page, page.get_by_role("button", name="Download as CSV")).splitlines()
     assert lines[0].startswith("step,lr,loss,slope (Eq. 4),annealed,m,v,gamma before")

@@ -29,3 +29,20 @@ def test_a_run_is_found_and_replayed(visit: Callable[..., Page], dark: bool) -> 
     page.wait_for_url(re.compile(f"/live.*run={run.run_id}"))
     expect(page.get_by_text("Recorded run: TPGM, seed 0, 300 steps")).to_be_visible()
     expect(page.get_by_role("combobox", name=re.compile("Method"))).to_have_value("TPGM")
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_chosen_runs_are_overlaid_and_compared(visit: Callable[..., Page], width: int) -> None:
+    ids = "&".join(f"runs={recorded(method=name, seed=0)[0].run_id}" for name in ("finetune", "ftp"))
+    page = visit(f"/runs?{ids}&text=seed+%3D+0&order=best+OOD+first", width=width, height=720)
+    settled(page)
+    page.wait_for_selector("[data-testid=stPlotlyChart] .main-svg")
+    lines = "document.querySelector('.js-plotly-plot').data.map((trace) => trace.name)"
+    assert page.evaluate(lines) == ["FTP", "Vanilla FT"] * 3  # as they stand in the table
+    expect(page.get_by_role("table")).to_contain_text("0.1")
+    assert page.get_by_role("table").get_by_text("steps").count() == 0  # only what differs
+    if width > 1000:
+        box = page.locator("[data-testid=stPlotlyChart]").first.bounding_box()
+        assert box
+        assert box["y"] + box["height"] <= 725  # one screen
+    assert axe(page) == []

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable
 
 import pytest
-from browsers import axe, settled
+from browsers import axe, open_menu, settled
 from playwright.sync_api import Page, expect
 from servers import Server
 
@@ -28,8 +28,8 @@ def test_every_view_can_be_used_by_everybody(visit: Callable[..., Page], name: s
     page = visit(f"/{name}", dark=dark)
     settled(page)
     assert axe(page) == []
-    page.get_by_role("button", name="Copy as Python").click()
-    expect(page.locator("[data-testid=stPopoverBody] code")).to_be_visible()
+    open_menu(page)
+    expect(page.locator("[data-testid=stPopoverBody] code").first).to_be_visible()
     assert axe(page) == []
 
 
@@ -51,8 +51,22 @@ def test_the_navigation_leads_to_the_views(visit: Callable[..., Page]) -> None:
     expect(page.get_by_role("heading", level=1)).to_have_text(app_page.view("live").TITLE)
 
 
+def test_a_view_opens_in_a_world_that_it_fits_and_the_next_one_in_the_usual_world(visit: Callable[..., Page]) -> None:
+    page = visit("/")
+    settled(page)
+    chosen = page.get_by_role("combobox", name="World")
+    usual = chosen.input_value()
+    page.get_by_role("link", name="Tasks").first.click()
+    expect(chosen).not_to_have_value(usual)
+    settled(page)
+    expect(page.get_by_text("Show it in")).to_have_count(0)
+    page.get_by_role("link", name="Race").first.click()
+    expect(page.get_by_role("heading", level=1)).to_have_text(app_page.view("race").TITLE)
+    expect(chosen).to_have_value(usual)
+
+
 def test_the_first_chart_comes_soon(visit: Callable[..., Page], server: Server) -> None:
     began = time.monotonic()
     page = visit("/")
-    page.wait_for_selector(".js-plotly-plot .main-svg")
+    page.wait_for_selector(".ftp-player .accuracy .main-svg")
     print(f"server up after {server.up_seconds:.1f} s, first chart after {time.monotonic() - began:.1f} s")

@@ -7,24 +7,24 @@ from typing import Any, TypeVar, cast
 
 T = TypeVar("T")
 MOST = 64
-_kept: OrderedDict[Hashable, Any] = OrderedDict()
+_values: OrderedDict[Hashable, Any] = OrderedDict()
 _lock = threading.Lock()
 
 
-def kept(key: Hashable, make: Callable[[], T]) -> T:
+def cached(key: Hashable, make: Callable[[], T]) -> T:
     """The value of a key, made on the first call; the keys asked for last are kept. Never change what it returns.
 
     >>> made = []
-    >>> [kept("a key", lambda: made.append(1) or "value") for _ in range(2)], made
+    >>> [cached("a key", lambda: made.append(1) or "value") for _ in range(2)], made
     (['value', 'value'], [1])
     """
     with _lock:
-        if key in _kept:
-            _kept.move_to_end(key)
-            return cast(T, _kept[key])
+        if key in _values:
+            _values.move_to_end(key)
+            return cast(T, _values[key])
     value = make()
     with _lock:
-        _kept[key] = value
-        while len(_kept) > MOST:
-            _kept.popitem(last=False)
+        _values[key] = value
+        while len(_values) > MOST:
+            _values.popitem(last=False)
     return value

@@ -1,19 +1,28 @@
 """What every view shares: its heading, its answer, its charts with their numbers, its settings, its links."""
 
-import csv
-import io
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import replace
 from types import ModuleType
-from typing import Any, Literal, cast
+from typing import Any, cast
 from urllib.parse import urlencode, urlsplit
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
-from app import queueing
+from app import promises
+from app.limits import class_mode, is_teacher
+from app.sentences import shown, without_paths
 from app.supervisor import supervisor
 from ftp.lab import methods, recordings, worlds
+from ftp.lab.formats import thin, to_csv
+from ftp.lab.options import Option
 from ftp.lab.record import RUN_ID, LabError, RunRecord, Settings, Value
 from ftp.lab.settings import COMMON, Known, known, resolve
+from ftp.lab.store import DamagedError
+from ftp.lab.table import title
+from ftp.lab.worlds import World
 
 Rows = Sequence[Mapping[str, Any]]
 MOST_ROWS = 40  # of a table on the page; its file has all
@@ -29,21 +38,25 @@ LABELS = {
     "k": "κ (kappa)",
     "gamma_lr": "μ, learning rate of γ",
 }
-# settings that are numbers: each has a widget, and its value is in the address
-NUMBERS = {
-    name
-    for options in (COMMON, *(methods.method(name).options for name in methods.names()))
-    for name, option in options.items()
-    if not isinstance(option.default, str)
-}
+_menu: ContextVar[DeltaGenerator] = ContextVar("menu")  # of this run of the script
 CONFIG = {"displaylogo": False, "showSendToCloud": False, "modeBarButtonsToRemove": ["select2d", "lasso2d"]}
 
 
-def heading(view: ModuleType) -> None:
-    """The title of a view and the question that it answers."""
-    with st.container(gap=None):
-        st.title(view.TITLE, anchor=False)
-        st.header(view.QUESTION, anchor=False)
+@contextmanager
+def heading(view: ModuleType) -> Iterator[None]:
+    """One line: the title of a view and the question that it answers, what is written inside, and the menu."""
+    with st.container(key="heading", horizontal=True, vertical_alignment="center", gap="small"):
+        st.title(view.TITLE, anchor=False, width="content")
+        st.header(view.QUESTION, anchor=False, width="content")
+        st.space("stretch")
+        yield
+        with st.popover("More", icon=":material/more_horiz:"):
+            _menu.set(st.container(key="menu"))
+
+
+def menu() -> DeltaGenerator:
+    """The menu in the heading: tables and files, the link, the same in Python, the lesson."""
+    return _menu.get(None) or st.container()  # a view that is shown without its heading
 
 
 def answer(text: str) -> None:
@@ -66,19 +79,14 @@ def dark() -> bool:
     return st.context.theme.type == "dark"
 
 
-def emphasis() -> Literal["primary", "secondary"]:
-    """The type of the button that a view is about: white letters on the dark theme's light blue cannot be read."""
-    return "secondary" if dark() else "primary"
-
-
 def chart(fig: Any, alt: str, key: str) -> None:
     """A figure that does not change while it is looked at; `alt` says what it shows."""
     st.plotly_chart(fig, theme=None, key=key, alt=alt, config=CONFIG)
 
 
 def data_table(rows: Rows, name: str, *, label: str = "Table and download", brief: Rows | None = None) -> None:
-    """The numbers of a chart: to read, and as a CSV file. `brief` is read in place of rows with very many columns."""
-    with st.expander(label):
+    """The numbers of a chart, in the menu: to read, and as a file. `brief` is read in place of very many columns."""
+    with menu(), st.expander(label):
         if not rows:
             st.text("There are no numbers yet.")
             return
@@ -95,24 +103,18 @@ def prepare(rows: Rows, brief: Rows | None = None) -> tuple[str, Rows, str]:
     return said, [{plain(key): _cell(value) for key, value in row.items()} for row in shown], to_csv(rows)
 
 
-def prepared(made: tuple[str, Rows, str], name: str) -> None:
+def plain_table(rows: Rows) -> None:
+    """A small table in the page; names in it stay text."""
+    st.table([{plain(key): _cell(value) for key, value in row.items()} for row in even(rows)])
+
+
+def prepared(contents: tuple[str, Rows, str], name: str) -> None:
     """The inside of a table's box."""
-    said, shown, file = made
+    said, shown, file = contents
     if said:
         st.caption(said)
     st.table(shown)
     st.download_button("Download as CSV", file, f"{name}.csv", "text/csv", on_click="ignore", key=f"csv {name}")
-
-
-def thin(rows: Rows, most: int) -> Rows:
-    """At most so many rows, evenly chosen, the first and the last among them.
-
-    >>> [row["x"] for row in thin([{"x": i} for i in range(10)], 4)]
-    [0, 3, 6, 9]
-    """
-    if len(rows) <= most:
-        return rows
-    return [rows[round(i * (len(rows) - 1) / (most - 1))] for i in range(most)]
 
 
 def even(rows: Rows) -> Rows:
@@ -125,20 +127,6 @@ def even(rows: Rows) -> Rows:
     return [{name: row.get(name) for name in columns} for row in rows]
 
 
-def to_csv(rows: Rows) -> str:
-    r"""Rows for a spreadsheet; text that it would take for a formula is marked as text.
-
-    >>> to_csv([{"name": "=1+1", "id": 98.5}])
-    "name,id\n'=1+1,98.5\n"
-    """
-    out = io.StringIO()
-    writer = csv.DictWriter(out, list(rows[0]), lineterminator="\n")
-    writer.writeheader()
-    for row in rows:
-        writer.writerow({k: f"'{v}" if isinstance(v, str) and v[:1] in "=+-@" and v else v for k, v in row.items()})
-    return out.getvalue()
-
-
 def _cell(value: Any) -> str:
     if value is None:
         return "–"
@@ -146,23 +134,37 @@ def _cell(value: Any) -> str:
 
 
 def sharing(view: str, params: Mapping[str, Any], python: str, lesson: str) -> None:
-    """A row of ways to take this along: a link with all settings, the same in Python, the lesson that explains it."""
-    with st.container(horizontal=True):
-        with st.popover("Share link"):
-            st.caption("This address opens the view with these settings.")
-            st.code(address(view, params), language=None, wrap_lines=True)
-        with st.popover("Copy as Python"):
-            st.code(python, language=None, wrap_lines=True)  # colours of a language are too pale for many eyes
-        with st.popover("Open in notebook"):
-            st.markdown(f"Lesson **{plain(lesson)}** explains this. Start the notebooks, then open the file:")
-            st.code(f"make lab\nnotebooks/{lesson}.ipynb", language=None)
+    """Ways to take this along, in the menu: a link with all settings, the same in Python, the lesson about it."""
+    with menu():
+        share_link(view, params)
+        st.caption("Copy as Python")
+        st.code(python, language=None, wrap_lines=True)  # colours of a language are too pale for many eyes
+        st.caption("Open in notebook")
+        st.markdown(f"Lesson **{plain(lesson)}** explains this. Start the notebooks, then open the file:")
+        st.code(f"make lab\nnotebooks/{lesson}.ipynb", language=None)
+
+
+def share_link(view: str, params: Mapping[str, Any]) -> None:
+    """The address of this view in the chosen world, to copy."""
+    st.caption("Share link")
+    guess = {"guess": st.query_params.get("guess")}  # a link without a guess leads to one without
+    st.code(address(view, {**_place(), **params, **guess}), language=None, wrap_lines=True)
+
+
+def _place() -> dict[str, str]:
+    """The chosen world with its options, as the address names them; the usual world leaves it short."""
+    asked = st.session_state.get("world") or st.query_params.get("world", "")
+    name = asked if asked in worlds.names() else worlds.default()
+    known = worlds.world(name).options
+    options = {key: st.query_params[key] for key in known if key in st.query_params and not known[key].private}
+    return options if name == worlds.default() else {"world": name, **options}
 
 
 def address(view: str, params: Mapping[str, Any]) -> str:
     """The full address of a view with settings, on the server that the viewer uses."""
-    here = urlsplit(st.context.url or "http://127.0.0.1:8501/")
+    server = urlsplit(st.context.url or "http://127.0.0.1:8501/")
     query = urlencode({name: value for name, value in params.items() if value not in (None, "")}, doseq=True)
-    return f"{here.scheme}://{here.netloc}/{view}" + (f"?{query}" if query else "")
+    return f"{server.scheme}://{server.netloc}/{view}" + (f"?{query}" if query else "")
 
 
 def predict(key: str, question: str, options: Sequence[str]) -> str | None:
@@ -170,15 +172,24 @@ def predict(key: str, question: str, options: Sequence[str]) -> str | None:
     return st.radio(question, options, index=None, key=key, horizontal=True, persist_state="session")
 
 
-def records(world: str = "digits", method: str | None = None, seed: int | None = None) -> list[RunRecord]:
-    """Finished runs: those of the store, without their points, then recorded ones with other settings."""
-    own = supervisor().store.runs(world=world, method=method, status="done", limit=None)
-    kept = recordings.recorded(world) if "methods" in recordings.groups(world) else []
-    found: dict[Settings, RunRecord] = {}
-    for record in (*own, *kept):
-        if method in (None, record.settings.method) and seed in (None, record.settings.seed):
-            found.setdefault(record.settings, record)
-    return list(found.values())
+def waits(guess: str | None) -> bool:
+    """True as long as a picture must not give the answer away; a link with guess=no asks for no guess."""
+    return guess is None and st.query_params.get("guess") != "no"
+
+
+def finished_runs(world: str) -> list[RunRecord]:
+    """The finished runs of a world that were made here, without their points."""
+    return supervisor().store.runs(world=world, status="done", limit=None)
+
+
+def recorded_runs(world: str) -> list[RunRecord]:
+    """The recorded runs of a world with their tuned settings; none if it has no recordings."""
+    return recordings.recorded(world) if "methods" in recordings.groups(world) else []
+
+
+def replays(world: str) -> list[RunRecord]:
+    """The recorded runs of a world that can be watched step by step, the ones to open with first."""
+    return recordings.replays(world)
 
 
 def record_of(run_id: str) -> RunRecord | None:
@@ -186,9 +197,12 @@ def record_of(run_id: str) -> RunRecord | None:
     if not RUN_ID.fullmatch(run_id):
         return None
     try:
-        return supervisor().store.load(run_id)
+        record = supervisor().store.load(run_id)
+    except DamagedError:
+        raise
     except LabError:
         return recordings.find(run_id)
+    return replace(record, error=without_paths(record.error))
 
 
 def in_store(run_id: str) -> bool:
@@ -201,19 +215,36 @@ def attempt(action: Callable[[], Any]) -> bool:
     try:
         action()
     except LabError as error:
-        st.error(plain(f"{error}."))
+        refuse(error)
         return False
     return True
 
 
+def refuse(error: LabError | str) -> None:
+    """Say why something cannot be done. Who may, is offered to move a damaged store aside; it is kept."""
+    if not isinstance(error, DamagedError):
+        st.error(plain(f"{shown(error)}."))
+    elif class_mode() and not is_teacher():
+        st.error("The runs of this server cannot be read; the teacher's page can mend that.")
+    else:
+        st.error(plain(f"{error}."))
+        label = "Move it aside, and begin with an empty one"
+        st.button(label, on_click=_move_aside, type="primary", help="the damaged file keeps all that is in it")
+
+
+def _move_aside() -> None:
+    kept = supervisor().move_store_aside()
+    st.toast(plain(f"The damaged store is kept as {kept.name}, in the same folder."))
+
+
 def nobody_trains(record: RunRecord) -> bool:
     """True for a run that waits because another program queued it: no dashboard has promised to train it."""
-    own = supervisor()
+    dashboard = supervisor()
     return (
         record.status == "queued"
-        and not queueing.promised(own.store, record.run_id)
-        and own.place(record.run_id) is None
-        and own.store.status(record.run_id) == "queued"  # it may have begun meanwhile
+        and not promises.has(dashboard.store, record.run_id)
+        and dashboard.place(record.run_id) is None
+        and dashboard.store.status(record.run_id) == "queued"  # it may have begun meanwhile
     )
 
 
@@ -223,38 +254,51 @@ def described(settings: Settings) -> str:
     >>> described(resolve("digits", "ftp", {"k": 0.5}))
     'FTP, seed 0, 300 steps, k 0.5'
     """
-    usual = resolve(settings.world, settings.method).as_dict()
-    words = [methods.method(settings.method).title, f"seed {settings.seed}", f"{settings.steps} steps"]
+    usual = _usual(settings)
+    words = [title(settings.method), f"seed {settings.seed}", f"{settings.steps} steps"]
     for name, value in settings.as_dict().items():
         if name not in ("seed", "steps") and usual.get(name) != value:
             words.append(f"{name} {value:g}" if isinstance(value, float) else f"{name} {value}")
     return ", ".join(words)
 
 
-def run_settings(prefix: str = "", extra: Mapping[str, Any] | None = None) -> Settings:
-    """Widgets for all settings of a run, each a parameter of the URL; `extra` holds settings without a widget."""
+def _usual(settings: Settings) -> dict[str, Value]:
+    """The tuned settings of the same world and method; of a world or a method that is not here, none."""
+    try:
+        return resolve(settings.world, settings.method).as_dict()
+    except LabError:
+        return {}
 
-    def renew() -> None:
-        _to_recipe(prefix)
 
+def run_settings(
+    world: World, extra: Mapping[str, Any] | None = None, begins: Mapping[str, Value] | None = None
+) -> Settings:
+    """Widgets for all settings of a run, each a parameter of the URL.
+
+    extra: settings without a widget. begins: values that a widget begins with, in place of the tuned ones.
+    """
     main, more = st.container(), st.expander("More settings")
-    with more:
-        here, about = worlds.names(), worlds.info("digits").summary
-        world = choice("World", here, "digits", f"{prefix}world", lambda name: worlds.info(name).title, renew, about)
     with main:
-        names = methods.names()
-        method = choice("Method", names, "ftp", f"{prefix}method", lambda name: methods.method(name).title, renew)
+        names = methods.fitting(world)
+        usual = "ftp" if "ftp" in names else names[0]
+        method = choice("Method", names, usual, "method", lambda name: methods.method(name).title, to_recipe)
         st.caption(plain(methods.method(method).summary))
-    rows = {row.name: row for row in known(world, method)}
+    rows = {row.name: replace(row, value=(begins or {}).get(row.name, row.value)) for row in known(world.name, method)}
     # text of any kind is not for a form, such as the layer of a what-if
-    shown = [name for name, row in rows.items() if not row.option.layer]
-    first = [name for name in shown if name in MAIN or (name not in COMMON and name not in SECOND)]
+    shown = [name for name, row in rows.items() if _is_for_a_form(row.option)]
+    second = {*COMMON, *SECOND, *(world.options if world.own else ())}  # those of one's own pictures are many
+    first = [name for name in shown if name in MAIN or name not in second]
     with main:
         order = [name for name in first if name not in MAIN] + [name for name in MAIN if name in first]
-        given = {name: _widget(rows[name], prefix) for name in order}
+        values = {name: _widget(rows[name]) for name in order}
     with more:
-        given |= {name: _widget(rows[name], prefix) for name in shown if name not in first}
-    return resolve(world, method, {**given, **(extra or {})})
+        values |= {name: _widget(rows[name]) for name in shown if name not in first}
+    return resolve(world.name, method, {**values, **(extra or {})})
+
+
+def _is_for_a_form(option: Option) -> bool:
+    """Layers and paths are no matter of a form, nor is how the work is divided on the server."""
+    return option.decides and not (option.layer or option.private)
 
 
 def linked(key: str, options: Sequence[str], default: Sequence[str]) -> list[str]:
@@ -277,30 +321,36 @@ def choice(
     key: str,
     title: Callable[[str], str],
     on_change: Callable[[], None] | None = None,
-    about: str | None = None,
+    **look: Any,
 ) -> str:
     """A select box that shows titles and keeps the name in the address."""
     index = options.index(linked(key, options, [default])[0])
-    chosen = st.selectbox(label, options, index, format_func=title, key=key, help=about, on_change=on_change)
+    chosen: str = st.selectbox(label, options, index, format_func=title, key=key, on_change=on_change, **look)
     link(key, [chosen], [default])
     return chosen
 
 
-def _to_recipe(prefix: str) -> None:
-    """Another method has other tuned settings."""
-    world, method = (st.session_state[f"{prefix}{name}"] for name in ("world", "method"))
-    for row in known(world, method):
-        if f"{prefix}{row.name}" in st.session_state and row.name not in KEPT:
-            st.session_state[f"{prefix}{row.name}"] = row.value
+def to_recipe(kept: Sequence[str] = KEPT) -> None:
+    """Another method, or another world, has other tuned settings; some stay as they are."""
+    world = worlds.load(st.session_state.get("world") or worlds.default())
+    method = st.session_state.get("method")
+    if method not in methods.fitting(world):
+        st.session_state.pop("method", None)
+        return
+    for row in known(world.name, method):
+        if row.name in st.session_state and row.name not in kept:
+            st.session_state[row.name] = row.value
 
 
-def _widget(row: Known, prefix: str) -> Value:
+def _widget(row: Known) -> Value:
     """The widget of one setting; its limits only guide, `resolve` checks."""
-    option, key = row.option, f"{prefix}{row.name}"
+    option = row.option
     label = LABELS.get(row.name, row.name.replace("_", " "))
-    shared: dict[str, Any] = {"key": key, "help": option.help, "bind": "query-params"}
+    shared: dict[str, Any] = {"key": row.name, "help": option.help, "bind": "query-params"}
     if option.choices:
         return cast(str, st.selectbox(label, option.choices, option.choices.index(str(row.value)), **shared))
+    if isinstance(option.default, str):
+        return cast(str, st.text_input(label, str(row.value), **shared))
     if isinstance(row.value, float) and option.high <= 1 and option.low in (0.0, 0.01) and row.value >= 0.01:
         return st.slider(label, option.low, option.high, row.value, 0.01, **shared)
     if isinstance(option.default, int):
@@ -331,10 +381,10 @@ def arguments_of(settings: Settings) -> str:
     '"digits", "ftp", {"seed": 3}'
     """
     differs = {name: value for name, value in settings.as_dict().items() if name not in ("world", "method")}
-    usual = resolve(settings.world, settings.method).as_dict()
+    usual = _usual(settings)
     differs = {name: value for name, value in differs.items() if usual.get(name) != value}
-    given = ", ".join(f'"{name}": {_literal(value)}' for name, value in differs.items())
-    return f'"{settings.world}", "{settings.method}"' + (f", {{{given}}}" if given else "")
+    items = ", ".join(f'"{name}": {_literal(value)}' for name, value in differs.items())
+    return f'"{settings.world}", "{settings.method}"' + (f", {{{items}}}" if items else "")
 
 
 def _literal(value: Value) -> str:

@@ -1,0 +1,92 @@
+"""The one choice of world, above all views; the address keeps it, and the world's own options with it."""
+
+from types import ModuleType
+from typing import Any
+
+import streamlit as st
+
+from app import widgets
+from app.sentences import shown
+from ftp.lab import worlds
+from ftp.lab.record import LabError
+from ftp.lab.settings import parse
+from ftp.lab.worlds import World
+
+KEY, LAST = "world", "last world"  # the second outlives the widget, which every view has anew
+LED = "world that a view was led to"
+WIDE = 200  # pixels: the longest title
+
+
+def choose() -> World:
+    """The world that the viewer has chosen; the choice is shown where there is more than one."""
+    names = worlds.names()
+    if len(names) > 1:
+        last = st.session_state.get(LAST, worlds.default())
+        if KEY not in st.query_params and last != worlds.default():
+            st.query_params[KEY] = last  # the navigation opens another view with an empty address
+        look: dict[str, Any] = {"label_visibility": "collapsed", "width": WIDE}
+        chosen = widgets.choice("World", names, worlds.default(), KEY, _title, _renew, **look)
+        if chosen != st.session_state.get(LED):
+            st.session_state[LAST] = chosen
+    return current()
+
+
+def lead(view: ModuleType) -> None:
+    """Open a view in the first world that it fits, as long as the viewer has not chosen another."""
+    last = st.session_state.get(LAST, worlds.default())
+    if KEY in st.query_params or KEY in st.session_state or last != worlds.default():
+        return
+    st.session_state[LED] = home = _home(view)
+    if home and home != worlds.default():
+        st.query_params[KEY] = home
+
+
+def name_chosen() -> str:
+    """The name of the chosen world; a name that is not there means the first one."""
+    name = st.session_state.get(KEY) or st.query_params.get(KEY, "")
+    return name if name in worlds.names() else worlds.default()
+
+
+def current() -> World:
+    """The chosen world with the options that the address gives; one that makes no sense is told, and left out."""
+    kind = worlds.world(name_chosen())
+    options = {}
+    for name, option in kind.options.items():
+        if name in st.query_params and not option.private:
+            try:
+                options[name] = parse(name, st.query_params[name], option)
+            except LabError as error:
+                st.warning(widgets.plain(f"{shown(error)}."))
+    return worlds.load(name_chosen(), options)
+
+
+def elsewhere(view: ModuleType, world: World, problem: str) -> None:
+    """A view that does not fit the chosen world: why, and a way to one that it fits."""
+    st.info(widgets.plain(f"{shown(problem)}."))
+    if home := _home(view, besides=world.name):
+        st.button(f"Show it in: {_title(home)}", on_click=_go, args=(home,), type="primary")
+    with widgets.menu():
+        widgets.share_link(view.__name__.rpartition(".")[-1], {})
+
+
+def _home(view: ModuleType, besides: str = "") -> str:
+    """The first world that a view fits; none if there is none."""
+    others = (worlds.load(name) for name in worlds.names() if name != besides)
+    return next((other.name for other in others if not (other.missing() or view.misfit(other))), "")
+
+
+def _title(name: str) -> str:
+    return worlds.world(name).title
+
+
+def _renew() -> None:
+    """Another world has other runs, other options and other tuned settings: the address begins anew."""
+    if KEY not in st.session_state:  # the view was left the same moment, and its widgets with it
+        return
+    st.query_params.from_dict({KEY: st.session_state[KEY]})
+    widgets.to_recipe(kept=("seed", "labels"))
+
+
+def _go(name: str) -> None:
+    st.session_state[KEY] = name
+    _renew()
