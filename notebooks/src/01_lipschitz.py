@@ -1,14 +1,15 @@
 # %% [markdown]
 # # 01 · Lipschitz, by number
 #
-# **The claim of this lesson:** the MARS norm of a matrix is its exact Lipschitz constant in the max norm, and the
-# worst input is a sign vector (Eq. 14, 15).
+# **The question of this lesson:** if the weights of a layer may change by so much, how wildly can its answers change,
+# and which input shows it (Eq. 14, 15)?
 #
 # - **You will be able to** read the constant of a linear layer off its weights, build the input that hurts it most,
 #   and tell a proof from an estimate.
 # - **Time:** 25 minutes; the cells themselves run in seconds.
 # - **Needs:** what a matrix does to a vector, and a little PyTorch. No lesson before this one.
 # - **Exercises:** `mars_norm` ★ · `worst_x` ★ · `estimate_constant` ★★
+# - **Words:** the [glossary](GLOSSARY.md) maps the course's words to the usual ones and to the API.
 #
 # Run the cells from top to bottom (Shift + Enter). Where it is your turn, a cell says *not attempted* until you fill
 # it in; nothing below breaks meanwhile. Stuck? `hint("mars_norm", 1)`, then 2, then 3, then `solution("mars_norm")`.
@@ -17,7 +18,7 @@
 import torch
 
 import ftp
-from ftp.lab.exercises import check, hint, solution  # noqa: F401
+from ftp.lab.exercises import check, hint, solution
 from ftp.lab.lesson import BLUE, GREEN, PURPLE, VERMILLION, app_link, band, begin, card, claim, figure, outcome, predict
 from ftp.lipschitz import worst_input, worst_pair
 
@@ -51,8 +52,9 @@ print("the output moves by", (W @ shake).tolist(), "so its largest entry moves b
 # ## Predict
 #
 # Here are four shakes, all of size 1. Which of them makes the output jump the farthest? Decide before you run on:
-# change `guess`, and say how `sure` you are, in percent. (It is kept in a small file on your machine; the last lesson
-# shows how good your feeling for these things is.)
+# put one of the names in place of the dots, and say how `sure` you are, in percent. The cells below wait for that, and
+# the first guess that has met its answer is the one that counts. (It is kept in a small file on your machine; the last
+# lesson shows how good your feeling for these things is. `guess = None` goes on without a guess.)
 
 # %%
 shakes = {
@@ -61,7 +63,7 @@ shakes = {
     "signs of the first row": [1.0, -1.0, 1.0],
     "signs of the second row": [1.0, 1.0, -1.0],
 }
-guess = "the largest weight alone"
+guess = "signs of the first row"
 predict("01.which_shake", guess, options=list(shakes), sure=50)
 
 # %%
@@ -174,7 +176,7 @@ check("estimate_constant", my_estimate)
 
 # %%
 options = ("about 90 %", "about 50 %", "less than 25 %")
-guess = "about 50 %"
+guess = "less than 25 %"
 predict("01.random_search", guess, options=options, sure=50)
 
 # %% [markdown]

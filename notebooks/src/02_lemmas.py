@@ -1,14 +1,15 @@
 # %% [markdown]
 # # 02 · Lemma 1 and Lemma 2
 #
-# **The claim of this lesson:** a fine-tuned layer reacts by at most L_d + L_0, the projection makes L_d as small as you
-# like (Lemma 1, Lemma 2, Eq. 9-13), and an attack that tries to break the bound cannot.
+# **The question of this lesson:** how wildly can a fine-tuned layer answer, and a whole network, and can an attack
+# break that promise (Lemma 1, Lemma 2, Eq. 9-13)?
 #
 # - **You will be able to** prove Lemma 1 in three lines, bound a whole network, and name the assumption that makes the
 #   bound fall when it goes.
 # - **Time:** 35 minutes; the cells themselves run in seconds.
 # - **Needs:** [lesson 01](01_lipschitz.ipynb): the MARS norm is the constant of a layer.
 # - **Exercises:** `compose_bound` ★★ · `broken_assumption` ★★
+# - **Words:** the [glossary](GLOSSARY.md) maps the course's words to the usual ones and to the API.
 #
 # Stuck in an exercise? `hint("compose_bound", 1)`, then 2, then 3, then `solution("compose_bound")`.
 
@@ -18,7 +19,7 @@ from itertools import pairwise
 import torch
 
 import ftp
-from ftp.lab.exercises import check, hint, solution  # noqa: F401
+from ftp.lab.exercises import check, hint, solution
 from ftp.lab.lesson import BLUE, GREEN, PURPLE, app_link, band, begin, card, claim, figure, outcome, predict
 from ftp.lipschitz import conv_matrix, lemma1, worst_pair
 
@@ -29,9 +30,9 @@ begin("02", seconds=15)
 # ## The picture
 #
 # Think of the fine-tuned layer as two dogs that pull at the same output: the old one, which pre-training has raised,
-# and a young one, which is all that fine-tuning has added. You shake the input by 1. The old dog jumps by at most L_0.
-# The young one, on its leash, jumps by at most L_d. Together they move the output by at most L_0 + L_d: when both pull
-# the same way, and not a bit farther.
+# and a young one, which is all that fine-tuning has added. You shake the input by 1. The old dog jumps by at most
+# $L_0$. The young one, on its leash, jumps by at most $L_d$. Together they move the output by at most $L_0$ + $L_d$:
+# when both pull the same way, and not a bit farther.
 #
 # In symbols: $h_f$ is the fine-tuned function, $h_0$ the pre-trained one, $\Delta h = h_f - h_0$ the young dog. If
 #
@@ -58,7 +59,7 @@ def size(rows):
 # %% [markdown]
 # The proof is three lines, and each can be checked by number. First, what the difference moves is the difference of
 # the moves (Eq. 11). Second, the length of a difference is never smaller than the difference of the lengths (Eq. 12).
-# Third, put in what L_d and L_0 promise (Eq. 13).
+# Third, put in what $L_d$ and $L_0$ promise (Eq. 13).
 
 # %%
 f, zero, delta = moves(Wf, bf), moves(W0, b0), moves(Wf - W0, bf - b0)
@@ -68,11 +69,11 @@ claim("Eq. 12: |h_f moves| - |h_0 moves| is at most |Δh moves|", (size(f) - siz
 claim("Eq. 13: h_f moves at most (L_d + L_0) times the input", (size(f) <= lemma1(l_d, l_0) * size(x - other)).all())
 
 # %% [markdown]
-# ## Lemma 2: the projection sets L_d
+# ## Lemma 2: the projection sets $L_d$
 #
-# L_d is the MARS norm of $W_f - W_0$ (Eq. 14). So a leash of length γ on the rows *is* a promise on the answers: L_d is
-# at most γ. That is **Lemma 2**, and Eq. 10 is how the promise is kept: the **projection** pulls every row of $W_f$
-# back towards its row of $W_0$ until it is at most γ away. Lesson 03 builds it; here we only use it.
+# $L_d$ is the MARS norm of $W_f - W_0$ (Eq. 14). So a leash of length γ on the rows *is* a promise on the answers:
+# $L_d$ is at most γ. That is **Lemma 2**, and Eq. 10 is how the promise is kept: the **projection** pulls every row of
+# $W_f$ back towards its row of $W_0$ until it is at most γ away. Lesson 03 builds it; here we only use it.
 
 # %%
 gamma = 0.5
@@ -107,12 +108,12 @@ check("compose_bound", my_bound)
 # ## Predict: break the bound
 #
 # Now an attack: it looks for two inputs that make the output jump as far as possible, by climbing the gradient. First
-# against one layer, then against a network of three layers with ReLU. All pre-trained layers are scaled to L_0 = 1, so
-# the bounds are 1 + γ and (1 + γ)³. How much of its bound does the attack reach in the *network*, at γ = 1?
+# against one layer, then against a network of three layers with ReLU. All pre-trained layers are scaled to $L_0$ = 1,
+# so the bounds are 1 + γ and (1 + γ)³. How much of its bound does the attack reach in the *network*, at γ = 1?
 
 # %%
 options = ("it breaks it", "more than half", "between a tenth and a half", "less than a tenth")
-guess = "more than half"
+guess = "less than a tenth"
 predict("02.network_attack", guess, options=options, sure=50)
 
 
@@ -221,7 +222,7 @@ claim("without the projection, the same attack breaks the bound", jump > lemma1(
 #
 # Lemma 2 speaks of *linear* layers. Take a single ReLU unit instead: pre-trained $h_0(x) = \max(0, x)$, fine-tuned
 # $h_f(x) = \max(0, x + 1)$. The weight is the same, only the bias has moved. So the leash on the weight is 0 long,
-# and a linear layer would have L_d = 0: the difference $\Delta h$ could not move at all.
+# and a linear layer would have $L_d$ = 0: the difference $\Delta h$ could not move at all.
 #
 # Find two inputs between which $\Delta h$ moves as far as the input itself. Write them as two numbers, `(x, other)`.
 
@@ -244,8 +245,8 @@ claim("with ReLU the difference is as steep as the network, although no weight h
 # ## Where this stops being true
 #
 # - **Lemma 1 holds for every function, Lemma 2 only for linear layers.** Through an activation, short leashes do not
-#   make L_d of the whole network short: the two networks may switch their units at different inputs. For a network,
-#   Eq. 9 is an assumption. What still holds is the product of (L_0 + L_d), since each layer keeps its own promise.
+#   make $L_d$ of the whole network short: the two networks may switch their units at different inputs. For a network,
+#   Eq. 9 is an assumption. What still holds is the product of ($L_0$ + $L_d$), since each layer keeps its own promise.
 # - **The product is generous.** In the picture above it is more than ten times what our attack finds.
 # - **The max norm only.** Another ruler needs another norm, and another projection.
 # - **A small constant is not accuracy.** A layer that answers nothing has the constant 0.
@@ -254,7 +255,8 @@ claim("with ReLU the difference is as steep as the network, although no weight h
 #
 # ![A bound and an attack that does not break it](figures/02_lemmas.png)
 #
-# Old dog plus young dog: L_0 + L_d, and the leash sets L_d. See a leash at work: `make app`, then the address below.
+# Old dog plus young dog: $L_0$ + $L_d$, and the leash sets $L_d$. See a leash at work: `make app`, then the address
+# below.
 #
 # Next: [03 · Projection by hand](03_projection.ipynb).
 

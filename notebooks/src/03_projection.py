@@ -1,15 +1,16 @@
 # %% [markdown]
 # # 03 · Projection by hand
 #
-# **The claim of this lesson:** the projection treats every row by itself and pulls it straight back to the end of its
-# leash; doing it twice is doing it once, and no row ever ends farther from its anchor (Eq. 2, 10).
+# **The question of this lesson:** what exactly does a leash do to a layer that has run too far (Eq. 2, 10), and to
+# whom?
 #
 # - **You will be able to** project a layer of any shape with four lines of code, draw what that does, and say how it
 #   differs from the other leashes that people use.
 # - **Time:** 30 minutes; the cells themselves run in seconds.
 # - **Needs:** [lesson 01](01_lipschitz.ipynb): the sum of sizes of a row is what counts. For two sentences also
-#   [lesson 02](02_lemmas.ipynb): Lemma 2, and what L_d is.
+#   [lesson 02](02_lemmas.ipynb): Lemma 2, and what $L_d$ is.
 # - **Exercises:** `shrink_factor` ★ · `project_mars` ★★ · `nearer_point` ★★
+# - **Words:** the [glossary](GLOSSARY.md) maps the course's words to the usual ones and to the API.
 #
 # Stuck in an exercise? `hint("project_mars", 1)`, then 2, then 3, then `solution("project_mars")`.
 
@@ -19,7 +20,8 @@ import math
 import torch
 
 import ftp
-from ftp.lab.exercises import check, hint, solution  # noqa: F401
+from ftp.lab import walks
+from ftp.lab.exercises import check, hint, solution
 from ftp.lab.lesson import BLUE, GREEN, VERMILLION, app_link, begin, card, claim, figure, outcome, predict
 from ftp.lipschitz import worst_input
 
@@ -100,7 +102,7 @@ check("project_mars", my_project)
 
 # %%
 options = ("nothing", "all shrink a little", "the nearest shrink most")
-guess = "all shrink a little"
+guess = "nothing"
 predict("03.neighbours", guess, options=options, sure=50)
 
 # %%
@@ -142,7 +144,7 @@ claim(
 )
 
 # %% [markdown]
-# The last line is Lemma 2: a leash of length γ on the rows is a leash of length γ on the answers, L_d = γ.
+# The last line is Lemma 2: a leash of length γ on the rows is a leash of length γ on the answers, $L_d$ = γ.
 #
 # ## See it: MARS beside L2
 #
@@ -150,7 +152,7 @@ claim(
 # back, on the left by the MARS leash (reach: a diamond), on the right by an l2 leash of the same length (reach: a
 # circle).
 
-# %%
+# %% jupyter={"source_hidden": true}
 turn = torch.arange(24) * 2 * math.pi / 24 + 0.13
 points = 2 * torch.stack([turn.cos(), turn.sin()], dim=1)
 post = torch.zeros_like(points)
@@ -161,7 +163,7 @@ circle = [[math.cos(t / 20), math.sin(t / 20)] for t in range(127)]
 left, right = {"xaxis": "x", "yaxis": "y"}, {"xaxis": "x2", "yaxis": "y2"}
 
 
-# %%
+# %% jupyter={"source_hidden": true}
 def pull(fig, ends, axes):
     for start, end in zip(points, ends, strict=True):
         x, y = torch.stack([start, end]).T.tolist()
@@ -196,9 +198,19 @@ print(f"l2 length {spread.norm():.0f}, sum of sizes {ftp.mars_norm(spread):.0f}"
 claim("on an l2 leash of length 1, a row of 100 weights can change an answer by 10", ftp.mars_norm(spread) > 9.99)
 
 # %% [markdown]
-# The same in space: three weights per row, and the reach of the MARS leash is an octahedron. Turn it with the mouse.
+# ## Try it: a leash of any length
+#
+# Three rows and one post. Move the slider, and the leash gets longer or shorter; the list above the figure shows one
+# row alone. Which row is free first, and from which γ on? (The picture holds every position, so it needs no kernel.)
 
 # %%
+rows = torch.tensor([[1.5, 0.6], [-0.5, 1.4], [0.4, -0.3]])
+card(walks.leash_and_row(rows, lengths=[n / 4 for n in range(1, 11)]))
+
+# %% [markdown]
+# The same in space: three weights per row, and the reach of the MARS leash is an octahedron. Turn it with the mouse.
+
+# %% jupyter={"source_hidden": true}
 corners = torch.cat([torch.eye(3), -torch.eye(3)])
 faces = {"i": [0, 0, 0, 0, 3, 3, 3, 3], "j": [1, 1, 4, 4, 1, 1, 4, 4], "k": [2, 5, 2, 5, 2, 5, 2, 5]}
 rim = corners[[0, 1, 2, 4, 5, 1, 3, 4, 0, 2, 3, 5, 0]]  # once along every edge
@@ -210,7 +222,7 @@ def space(fig, points, **style):
     fig.add_scatter3d(**dict(zip("xyz", points.T.tolist(), strict=True)), hoverinfo="skip", **style)
 
 
-# %%
+# %% jupyter={"source_hidden": true}
 fig = figure("Three weights: the reach is an octahedron", height=520)
 fig.add_mesh3d(**dict(zip("xyz", corners.T.tolist(), strict=True)), **faces, color=BLUE, opacity=0.2, hoverinfo="skip")
 space(fig, rim, mode="lines", line={"color": BLUE, "width": 4})
@@ -251,7 +263,7 @@ claim("and it still lets the one wild row go far beyond 2", ftp.mars_norm(whole 
 # point that is nearer to (2, 0.5)?
 
 # %%
-guess = "no"
+guess = "yes"
 predict("03.nearest", guess, options=("no", "yes"), sure=50)
 
 # %% [markdown]

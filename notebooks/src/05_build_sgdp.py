@@ -1,14 +1,14 @@
 # %% [markdown]
 # # 05 · Build SGDP
 #
-# **The claim of this lesson:** SGDP is SGD and six lines (Alg. 1), yours equals `ftp.SGDP` step for step, and how far
-# to trust that depends on the bugs that your test catches.
+# **The question of this lesson:** what is there in SGDP besides SGD (Alg. 1), and how do you know that yours is right?
 #
 # - **You will be able to** write a projected optimizer, stop and resume it, and judge a test by the bugs that it kills.
 # - **Time:** 60 minutes; the cells themselves run in seconds.
-# - **Needs:** [lesson 03](03_projection.ipynb), the projection, and [lesson 04](04_learning_the_leash.ipynb), where
-#   γ is learned.
+# - **Needs:** [lesson 03](03_projection.ipynb), the projection, and lessons [04](04_learning_the_leash.ipynb) and
+#   [04b](04b_moving_the_leash.ipynb), where γ is learned.
 # - **Exercises:** `step` ★★ · `exclude` ★ · `resume` ★★ · `kill_mutants` ★★★
+# - **Words:** the [glossary](GLOSSARY.md) maps the course's words to the usual ones and to the API.
 #
 # Stuck in an exercise? `hint("step", 1)`, then 2, then 3, then `solution("step")`.
 
@@ -16,7 +16,7 @@
 import torch
 
 import ftp
-from ftp.lab.exercises import check, hint, solution  # noqa: F401
+from ftp.lab.exercises import check, hint, solution
 from ftp.lab.exercises.kill_mutants import MUTANTS, Thirteenth, Twin, apart, beside, gallery, walk
 from ftp.lab.exercises.step import Layer
 from ftp.lab.lesson import BLUE, VERMILLION, app_link, begin, card, claim, figure, outcome, predict
@@ -163,8 +163,8 @@ claim("SGDP, written twice, gives the same weights after each of 200 steps, to 9
 # later?
 
 # %%
-options = ("where they would have been", "a little off", "back at W0")
-guess = "a little off"
+options = ("where they would have been", "a little off", "back at W₀")
+guess = "back at W₀"
 predict("05.resume", guess, options=options, sure=50)
 
 # %%
@@ -175,7 +175,7 @@ kept, lost = (rows[21].item() for rows in far.values())
 outcome("05.resume", options[2] if lost < 1e-6 else options[0] if abs(lost - kept) < 1e-9 else options[1])
 
 # %%
-fig = figure("A resume that forgets the leash", "step", "farthest row of a layer, from W0")
+fig = figure("A resume that forgets the leash", "step", "farthest row of a layer, from W₀")
 for (name, rows), color, dash in zip(far.items(), (BLUE, VERMILLION), ("solid", "dash"), strict=True):
     fig.add_scatter(y=rows.tolist(), name=name, line={"color": color, "width": 3, "dash": dash})
 fig.add_vline(x=20, line={"dash": "dot", "width": 1.5, "color": "#5B6270"})
@@ -251,7 +251,7 @@ print(" · ".join(mutant.name for mutant in MUTANTS))
 
 # %%
 options = ("none", "about half", "all")
-guess = "about half"
+guess = "none"
 predict("05.loss", guess, options=options, sure=50)
 
 # %%
@@ -390,7 +390,7 @@ claim("and the twin passes there too", apart(Twin, conv=True) < 1e-9)
 # wrong one trains as happily as a right one. Watch a right one at work on a real network, layer by layer: `make app`,
 # then the address below.
 #
-# Before: [04 · Learning the leash](04_learning_the_leash.ipynb). Next: [06 · Fine-tune and corrupt](06_corrupt.ipynb).
+# Before: [04b · Moving the leash](04b_moving_the_leash.ipynb). Next: [06 · Fine-tune and corrupt](06_corrupt.ipynb).
 
 # %%
 print(app_link("microscope", layer="blocks.0.conv1.weight", step=2))

@@ -1,14 +1,15 @@
 # %% [markdown]
 # # 06 · Fine-tune and corrupt
 #
-# **The claim of this lesson:** of eleven ways to fine-tune, none is better than FTP both at home and elsewhere; of
-# damaged pictures (Fig. 6) it reads far more than plain fine-tuning under one kind, and far less under another.
+# **The question of this lesson:** of eleven ways to fine-tune, which would you take if you had to do well both at home
+# and elsewhere, and does that still hold for damaged pictures (Fig. 6)?
 #
 # - **You will be able to** damage pictures by a formula, read severity curves and a frontier with their noise, and say
 #   where FTP helps, where it does not, and how sure that is.
 # - **Time:** 30 minutes; the cells themselves run in seconds, on recorded runs.
 # - **Needs:** [lesson 00](00_start_here.ipynb): at home and elsewhere. The lessons between help, but are not needed.
 # - **Exercises:** `contrast` ★ · `frontier` ★★
+# - **Words:** the [glossary](GLOSSARY.md) maps the course's words to the usual ones and to the API.
 #
 # Stuck in an exercise? `hint("frontier", 1)`, then 2, then 3, then `solution("frontier")`.
 
@@ -18,9 +19,9 @@ from statistics import mean, stdev
 
 import torch
 
-from ftp.lab import figures, lesson, worlds
+from ftp.lab import figures, lesson, motion, worlds
 from ftp.lab.corruptions import corrupt
-from ftp.lab.exercises import check, hint, solution  # noqa: F401
+from ftp.lab.exercises import check, hint, solution
 from ftp.lab.lesson import app_link, band, begin, card, claim, figure, outcome, predict, runs
 from ftp.lab.recordings import by_method
 
@@ -87,11 +88,11 @@ card(lesson.pictures("Colour, and the same at a twentieth of its contrast", {"cl
 # ## Predict: where does FTP lose?
 #
 # Two networks, fine-tuned on clean handwritten digits, ten seeds each: plainly, and with FTP. Then the test digits are
-# damaged. Under two of the four kinds, at the highest severity, plain fine-tuning reads *more* than FTP. Under which is
+# damaged. At the highest severity, plain fine-tuning reads *more* than FTP under some of the four kinds. Under which is
 # it ahead by most?
 
 # %%
-guess = "fog"
+guess = "gaussian_noise"
 predict("06.loses", guess, options=four, sure=40)
 
 # %%
@@ -123,11 +124,65 @@ fig.update_xaxes(dtick=1)
 card(fig, seeds=range(10), live=TRAIN)
 
 # %%
-claim("under the thickest fog FTP reads at least 10 points more", mean(gaps("fog", 5)) > 10)
-claim("under the strongest light it reads more", mean(gaps("brightness", 5)) > 0)
-claim("under the strongest noise fine-tuning reads at least 15 points more", mean(gaps("gaussian_noise", 5)) < -15)
+claim("under the thickest fog FTP reads at least 10 points more", mean(gaps("fog", 5)) > 10, live=TRAIN)
+claim("under the strongest light it reads more", mean(gaps("brightness", 5)) > 0, live=TRAIN)
+
+# %%
+claim(
+    "under the strongest noise fine-tuning reads at least 15 points more",
+    mean(gaps("gaussian_noise", 5)) < -15,
+    live=TRAIN,
+)
+
+# %%
 overall = mean(paired("ftp", "finetune", lambda result: result["corruption_avg"]))
-claim("over all kinds and severities the two are within 4 points: what fog gives, noise takes", abs(overall) < 4)
+claim(
+    "over all kinds and severities the two are within 4 points: what fog gives, noise takes",
+    abs(overall) < 4,
+    live=TRAIN,
+)
+
+# %% [markdown]
+# Turn the dial yourself: on the left what is read, on the right how much of it, the mean of ten seeds.
+
+# %% jupyter={"source_hidden": true}
+names = {title: (name, lesson.method_color(name)) for title, name in (("fine-tuning", "finetune"), ("FTP", "ftp"))}
+digits = world.split("id").batch(torch.arange(8))[0]
+
+
+def strips(severity):
+    """The four kinds of damage below each other, as a picture."""
+    draw = torch.Generator().manual_seed(0)
+    rows = [
+        corrupt(digits, kind, severity, generator=draw, parameters="imagenet") if severity else digits for kind in four
+    ]
+    return lesson.sheet(rows)
+
+
+# %% jupyter={"source_hidden": true}
+def read(method, severity):
+    """The share of the test digits that a method reads under each kind of damage."""
+    results = [run.result for run in of[method]]
+    if not severity:
+        return [mean(result["id"] for result in results)] * len(four)
+    return [mean(result["corruptions"][kind][severity - 1] for result in results) for kind in four]
+
+
+# %% jupyter={"source_hidden": true}
+fig = figure("Turn the dial", panels=("what is read", "how much of it (%)"), height=360)
+fig.add_image(source=strips(0), hoverinfo="skip")
+middles = [16 + 32 * n for n in range(len(four))]
+for name, (_method, color) in names.items():
+    fig.add_bar(y=middles, name=name, orientation="h", marker_color=color, xaxis="x2", yaxis="y2")
+ticks = {"tickvals": middles, "ticktext": [kind.replace("_", " ") for kind in four], "range": [128, 0]}
+fig.update_layout(yaxis=ticks, yaxis2={**ticks, "showticklabels": False}, xaxis2_range=[0, 100], margin_l=120)
+fig = fig.update_layout(xaxis={"visible": False, "range": [0, 256]}, yaxis_scaleanchor=False)
+
+# %%
+dial = {
+    str(s): {"source": [strips(s), None, None], "x": [None, *(read(m, s) for m, _ in names.values())]} for s in range(6)
+}
+card(motion.slide(fig, "severity", dial, range(3), start=5), seeds=range(10), live=TRAIN)
 
 # %% [markdown]
 # **Explain.** FTP keeps what the pre-trained network could do. So ask that network: train nothing but a new last layer
@@ -135,11 +190,11 @@ claim("over all kinds and severities the two are within 4 points: what fog gives
 
 # %%
 weak = paired("finetune", "linear_probe", lambda result: result["corruptions"]["gaussian_noise"][4])
-claim("against noise the pre-trained network is at least 5 points worse than fine-tuning", mean(weak) > 5)
+claim("against noise the pre-trained network is at least 5 points worse than fine-tuning", mean(weak) > 5, live=TRAIN)
 strong = paired("linear_probe", "finetune", lambda result: result["corruptions"]["fog"][4])
-claim("against fog it is at least 15 points better", mean(strong) > 15)
+claim("against fog it is at least 15 points better", mean(strong) > 15, live=TRAIN)
 behind = paired("linear_probe", "ftp", lambda result: result["corruptions"]["gaussian_noise"][4])
-claim("under noise FTP is at least 10 points behind it, too", mean(behind) > 10)
+claim("under noise FTP is at least 10 points behind it, too", mean(behind) > 10, live=TRAIN)
 
 # %% [markdown]
 # Fog is a strength of the pre-trained network, and FTP keeps it. Noise is more than a weakness kept: there FTP reads
@@ -151,7 +206,11 @@ gentle = [run.result["corruptions"] for run in runs("gentle", train=TRAIN)]
 own = [run.result["corruptions"] for run in of["ftp"]]
 rate = {kind: mean(a[kind][4] - b[kind][4] for a, b in zip(own, gentle, strict=True)) for kind in four}
 print("FTP minus fine-tuning at its rate, severity 5:", ", ".join(f"{kind} {gap:+.0f}" for kind, gap in rate.items()))
-claim("at the same rate, too, FTP is at least 15 points behind under the strongest noise", rate["gaussian_noise"] < -15)
+claim(
+    "at the same rate, too, FTP is at least 15 points behind under the strongest noise",
+    rate["gaussian_noise"] < -15,
+    live=TRAIN,
+)
 
 # %% [markdown]
 # So it is the leash. Why, these runs do not show. A leash bounds how far the weights go, not what is lost on the way;
@@ -212,13 +271,14 @@ check("frontier", my_frontier)
 
 # %% [markdown]
 # The frontier of the means is quickly read. But means have noise: with other seeds, would the same methods be on it?
-# For each pair, take the difference seed by seed; it is sure if its mean is more than three standard errors from 0.
+# For each pair, take the difference seed by seed; it is sure if its mean is more than three standard errors from 0. The
+# network of this world was chosen with an eye on seeds 0 and 1, so they may not judge: seeds 2 to 9 do.
 
 
 # %%
-def sigmas(one, other, name, first=0):
-    """How many standard errors one method is above another, from the first of these seeds on."""
-    differences = paired(one, other, lambda result: result[name])[first:]
+def sigmas(one, other, name):
+    """How many standard errors one method is above another, on the seeds that had no part in choosing the network."""
+    differences = paired(one, other, lambda result: result[name])[2:]
     return mean(differences) / (stdev(differences) / len(differences) ** 0.5)
 
 
@@ -226,24 +286,32 @@ others = [name for name in of if name != "ftp"]
 surely = {name: max(sigmas("ftp", name, "id"), sigmas("ftp", name, "ood_avg")) for name in others}
 
 # %%
-claim("against each of the ten others FTP is surely better, at home or elsewhere", min(surely.values()) > 3)
+claim("against each of the ten others FTP is surely better, at home or elsewhere", min(surely.values()) > 3, live=TRAIN)
 close = mean(paired("ftp", "tpgm", lambda result: result["ood_avg"]))
-claim("elsewhere FTP and TPGM are within 2 points of each other", abs(close) < 2)
-least = min(sigmas("ftp", name, "ood_avg") for name in others)
-claim("FTP is ahead of each of the ten others there, if only by a little", least > 3)
-blind = min(sigmas("ftp", name, "ood_avg", first=2) for name in others)
-print(f"the nearest rival is {least:.1f} errors behind; without seeds 0 and 1, {blind:.1f}")
+claim("elsewhere FTP and TPGM are within 2 points of each other", abs(close) < 2, live=TRAIN)
+
+# %%
+ahead = sorted((sigmas("ftp", name, "ood_avg"), name) for name in others)
+for errors, name in ahead[:3]:
+    gain = mean(paired("ftp", name, lambda result: result["ood_avg"])[2:])
+    print(f"elsewhere, seeds 2 to 9: FTP is {gain:.1f} points ahead of {name}, {errors:.1f} standard errors")
+claim("elsewhere FTP is surely ahead of nine of the ten others, on seeds 2 to 9", ahead[1][0] > 3, live=TRAIN)
+claim(
+    "of the tenth, the adapter, these eight seeds cannot tell",
+    ahead[0][1] == "adapter" and 0 < ahead[0][0] < 3,
+    live=TRAIN,
+)
 
 # %% [markdown]
-# So no other method beats FTP, and ten seeds are enough to say so. The last claim is what a single run could never have
-# told you: the nearest rivals are less than a point away. (It is also the weakest: the network of this world was chosen
-# with an eye on seeds 0 and 1, and without these two it would not be sure.) In the plane,
-# three methods (fine-tuning, L2-SP, MARS-SP) are a little farther right than FTP, and lose elsewhere; the linear probe
-# is nearly as high, and far to the left. (MARS-SP lies exactly on fine-tuning: validation chose a leash so long that it
-# never pulls.)
+# So no other method beats FTP in both, and eight seeds are enough to say so. Is it ahead of each of them elsewhere? Of
+# nine, surely. Of the adapter it is ahead by less than a point, a little less than three standard errors: not proven.
+# (With seeds 0 and 1 it would be, but a seed that has helped to choose must not judge.) That is what a single run could
+# never have told you. In the plane, three methods (fine-tuning, L2-SP, MARS-SP) are a little farther right than FTP,
+# and lose elsewhere; the linear probe is nearly as high, and far to the left. (MARS-SP lies exactly on fine-tuning:
+# validation chose a leash so long that it never pulls.)
 #
 # Nor does it hold everywhere. Tuned and trained with batches of 256 (`FTP_SCALE=full`, `TRAIN = True`), TPGM is level
-# with FTP, at home and elsewhere, so that the first and the last of these claims get a ✗ there. Each of the other nine
+# with FTP, at home and elsewhere, so that claims about it get a ✗ there. Each of the other nine
 # is surely behind, at home or elsewhere. What TPGM pays for it is the subject of lesson 07.
 #
 # ## A tenth of the labels
@@ -264,12 +332,12 @@ def ahead(other, name):
     return mean(a.result[name] - b.result[name] for a, b in zip(leash, other, strict=True))
 
 
-claim("with a tenth of the labels FTP is better than fine-tuning at home too", ahead(plain, "id") > 0)
+claim("with a tenth of the labels FTP is better than fine-tuning at home too", ahead(plain, "id") > 0, live=TRAIN)
 
 # %%
-claim("and elsewhere", ahead(plain, "ood_avg") > 0)
-claim("it is more than a point better than the new last layer at home", ahead(probe, "id") > 1)
-claim("but the new last layer reads at least 2 points more elsewhere", ahead(probe, "ood_avg") < -2)
+claim("and elsewhere", ahead(plain, "ood_avg") > 0, live=TRAIN)
+claim("it is more than a point better than the new last layer at home", ahead(probe, "id") > 1, live=TRAIN)
+claim("but the new last layer reads at least 2 points more elsewhere", ahead(probe, "ood_avg") < -2, live=TRAIN)
 
 # %% [markdown]
 # FTP is ahead of fine-tuning on both axes, but not by much, and elsewhere the network that was left as it is wins. In
@@ -287,7 +355,7 @@ true = paired("ftp", "finetune", lambda result: result["ood_avg"])
 swaps = itertools.product((1, -1), repeat=len(true))
 reach = [sum(sign * gap for sign, gap in zip(signs, true, strict=True)) for signs in swaps]
 as_large = sum(total >= sum(true) - 1e-9 for total in reach)
-claim("of 1,024 ways to swap the names only the true one gives so large a gap", as_large == 1)
+claim("of 1,024 ways to swap the names only the true one gives so large a gap", as_large == 1, live=TRAIN)
 
 # %% [markdown]
 # ## Where this stops being true

@@ -1,14 +1,15 @@
 # %% [markdown]
 # # 07 · What it costs
 #
-# **The claim of this lesson:** TPGM and FTP both learn a leash for every layer; TPGM (Eq. 3) pays for it with passes
-# through the network, FTP (Eq. 4) needs no more of them than plain fine-tuning and pays in memory instead.
+# **The question of this lesson:** TPGM (Eq. 3) and FTP (Eq. 4) both learn a leash for every layer; what does each pay
+# for it, in passes, in seconds and in memory?
 #
 # - **You will be able to** count the passes of any training step with hooks, predict from them how much time a method
 #   takes, and say what it keeps in memory.
 # - **Time:** 25 minutes; the cells themselves run for about 15 seconds.
 # - **Needs:** [lesson 04](04_learning_the_leash.ipynb): where the slope of a leash comes from.
 # - **Exercises:** `cost_ratio` ★★ · `state_bytes` ★
+# - **Words:** the [glossary](GLOSSARY.md) maps the course's words to the usual ones and to the API.
 #
 # Stuck in an exercise? `hint("cost_ratio", 1)`, then 2, then 3, then `solution("cost_ratio")`.
 
@@ -19,7 +20,7 @@ from collections import Counter
 
 import torch
 
-from ftp.lab.exercises import check, hint, solution  # noqa: F401
+from ftp.lab.exercises import check, hint, solution
 from ftp.lab.exercises.cost_ratio import truth as cost_ratio
 from ftp.lab.lesson import BLUE, GREY, VERMILLION, app_link, begin, card, claim, figure, outcome, predict
 from ftp.lab.train import finetune
@@ -77,7 +78,7 @@ claim("the counter counts 3 forward passes and 1 backward pass", seen == {"forwa
 
 # %%
 options = (10, 11, 20)
-guess = 10
+guess = 20
 predict("07.passes", guess, options=options, sure=50)
 
 
@@ -117,7 +118,7 @@ claim(
 )
 
 # %% [markdown]
-# ## Negative control: the projection is not what costs
+# ## Negative control: is it the projection that costs?
 #
 # Is it the leash itself that needs the second pass? MARS-SP projects every layer after every step too, onto a leash
 # that a person has chosen. And does the counter see a pass that is *saved*? The linear probe goes back through the head
@@ -176,7 +177,7 @@ claim("the more turns, the less: 1 / (1 + n)", [cost_ratio(n, 1, 2, 0, 0) for n 
 # fine-tuning's (medians). The dashed line is the cost model, with passes alone: 1 + n. Your dots will not lie exactly
 # on it, and will move when you run the cells again: that is why no line of this lesson prints a time.
 
-# %%
+# %% jupyter={"source_hidden": true}
 middle = {name: statistics.median(values[2:]) for name, values in seconds.items()}  # the first steps make their state
 times = {name: value / middle["fine-tuning"] for name, value in middle.items()}
 turns = [0, 1, 2, 3]

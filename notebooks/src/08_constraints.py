@@ -1,15 +1,16 @@
 # %% [markdown]
 # # 08 · Reading the constraints
 #
-# **The claim of this lesson:** after training, every layer carries a number that says how far it was allowed to move
-# (Fig. 5), and it can be read, but only with its ruler: rows have different lengths, and some of the story is the
-# learning rate's.
+# **The question of this lesson:** after training, every layer carries a number that says how far it was allowed to move
+# (Fig. 5); what does that number tell you, and what does it not?
 #
 # - **You will be able to** tell from γ, distance and pulled-back rows what a layer did, compare layers of different
 #   shape fairly, and say which part of the story survives a control.
 # - **Time:** 30 minutes; the cells themselves run in seconds, from recorded runs of ten seeds.
-# - **Needs:** [lesson 04](04_learning_the_leash.ipynb): how γ is learned, and what κ does.
+# - **Needs:** lessons [04](04_learning_the_leash.ipynb) and [04b](04b_moving_the_leash.ipynb): how γ is learned, and
+#   what κ does.
 # - **Exercises:** `layer_state` ★ · `explain_layer` ★★
+# - **Words:** the [glossary](GLOSSARY.md) maps the course's words to the usual ones and to the API.
 #
 # Stuck in an exercise? `hint("layer_state", 1)`, then 2, then 3, then `solution("layer_state")`.
 
@@ -20,8 +21,9 @@ from dataclasses import replace
 import torch
 
 from ftp.lab import lesson
-from ftp.lab.exercises import check, explain_layer, hint, layer_state, solution  # noqa: F401
-from ftp.lab.figures import _data, _template
+from ftp.lab.exercises import check, explain_layer, hint, layer_state, solution
+from ftp.lab.figures.data import kind_of, rank_correlation
+from ftp.lab.figures.template import depth_colors
 from ftp.lab.lesson import BLUE, GREEN, GREY, VERMILLION, app_link, band, begin, card, claim, figure, outcome, predict
 
 # %%
@@ -61,7 +63,7 @@ if train_myself:
 made = "replayed, seed 10 live" if train_myself and not TRAIN else TRAIN
 
 # %%
-layers, kinds = runs[0].layers, [_data.kind_of(name) for name in runs[0].layers]
+layers, kinds = runs[0].layers, [kind_of(name) for name in runs[0].layers]
 seeds = [run.settings.seed for run in runs]
 gamma = torch.tensor([[point.gamma for point in run.points] for run in runs])  # (seeds, points, layers)
 print(f"{len(layers)} layers:", ", ".join(f"{kinds.count(kind)} {kind}" for kind in dict.fromkeys(kinds)))
@@ -73,7 +75,7 @@ print(f"{len(layers)} layers:", ", ".join(f"{kinds.count(kind)} {kind}" for kind
 
 # %%
 options = ("the early half", "the late half", "it depends on the seed")
-guess = "it depends on the seed"
+guess = "the late half"
 predict("08.half", guess, options=options, sure=50)
 
 # %%
@@ -81,16 +83,16 @@ ends = gamma[:, -1]
 early, late = ends[:, :22].mean(dim=1), ends[:, 22:].mean(dim=1)
 outcome("08.half", options[1] if (late > early).all() else options[0] if (late < early).all() else options[2])
 print(f"mean γ at the end: early half {early.mean():.2f}, late half {late.mean():.2f}")
-claim("in each of the ten seeds the late half ends with leashes twice as long", (late > 2 * early).all())
+claim("in each of the ten seeds the late half ends with leashes twice as long", (late > 2 * early).all(), live=TRAIN)
 
 # %% [markdown]
 # ## See it: Fig. 5, here
 #
 # One line for each layer, the mean over the seeds; early layers are dark, late ones bright.
 
-# %%
+# %% jupyter={"source_hidden": true}
 steps = [point.step for point in runs[0].points]
-colors = _template.depth_colors(len(layers), dark=False)
+colors = depth_colors(len(layers), dark=False)
 middle = gamma.mean(dim=0)
 places = {"convolutions": [kind == "weights" for kind in kinds]}
 places["gains and biases"] = [not weight for weight in places["convolutions"]]
@@ -114,13 +116,18 @@ vectors = torch.tensor(places["gains and biases"])
 first = vectors & (torch.arange(45) < 22)
 peak, end = gamma[:, :, first].amax(dim=1).mean(dim=1), ends[:, first].mean(dim=1)
 print(f"early gains and biases: {peak.mean():.2f} at their longest, {end.mean():.2f} at the end")
-claim("in each seed, early gains and biases end with less than a third of their longest leash", (end < peak / 3).all())
+claim(
+    "in each seed, early gains and biases end with less than a third of their longest leash",
+    (end < peak / 3).all(),
+    live=TRAIN,
+)
 
 # %% [markdown]
 # ## Exercise 1: three numbers ★
 #
 # For each layer a run keeps three numbers: γ, the *distance* (how far the farthest row is from its anchor, the MARS
-# norm of W - W0), and the share of rows that were *pulled back*, here the mean over all steps. Say what the layer did:
+# norm of $W - W_0$), and the share of rows that were *pulled back*, here the mean over all steps. Say what the layer
+# did:
 #
 # - **0, at home**: its leash has no length to speak of, γ below 0.05;
 # - **1, held**: it has a leash, and more than a tenth of its rows were pulled back: it would have gone farther;
@@ -156,19 +163,26 @@ for name, chosen in places.items():
 
 # %%
 home = (states == 0).float()
-claim("no row is farther than its leash", (distance <= ends * 1.001 + 1e-6).all())
+claim("no row is farther than its leash", (distance <= ends * 1.001 + 1e-6).all(), live=TRAIN)
 away = distance[home == 0] / ends[home == 0]
-claim("where there is a leash, the farthest row nearly always stands at its end", (away > 0.99).float().mean() > 0.9)
-claim("in each seed, most early gains and biases are at home", (home[:, first].mean(dim=1) > 0.5).all())
+claim(
+    "where there is a leash, the farthest row nearly always stands at its end",
+    (away > 0.99).float().mean() > 0.9,
+    live=TRAIN,
+)
+
+# %%
+claim("in each seed, most early gains and biases are at home", (home[:, first].mean(dim=1) > 0.5).all(), live=TRAIN)
 matrices = home[:, ~vectors]
 claim(
     "of the convolutions fewer than a third are, and none of the last six",
     matrices.mean() < 1 / 3 and not matrices[:, -6:].any(),
+    live=TRAIN,
 )
 
 # %% [markdown]
-# **Explain.** The distance says nothing new: γ is clipped to the longest row (lesson 04), so the farthest row stands at
-# the end of its leash even where the leash never pulled. Whether a layer is *held* is seen in the pulled-back rows.
+# **Explain.** The distance says nothing new: γ is clipped to the longest row (lesson 04b), so the farthest row stands
+# at the end of its leash even where the leash never pulled. Whether a layer is *held* is seen in the pulled-back rows.
 #
 # ## Predict: the twins
 #
@@ -179,7 +193,7 @@ same = (gamma.unsqueeze(3) == gamma.unsqueeze(2)).all(dim=(0, 1)).triu(diagonal=
 twins = [(layers[i], layers[j]) for i, j in same.nonzero().tolist()]
 print(*(" = ".join(pair) for pair in twins), sep="\n")
 options = ("chance", "they share one leash", "they get the same gradient")
-guess = "they share one leash"
+guess = "they get the same gradient"
 predict("08.twins", guess, options=options, sure=50)
 
 # %% [markdown]
@@ -211,6 +225,7 @@ for i in (bridge, beside):
 claim(
     "in each seed the bridge's leash is less than a third of its neighbour's",
     (ends[:, bridge] < ends[:, beside] / 3).all(),
+    live=TRAIN,
 )
 
 # %% [markdown]
@@ -237,19 +252,20 @@ each = torch.tensor(
 claim(
     "for each weight, the bridge may move farther than its neighbour, in each seed",
     (each[:, bridge] > 1.5 * each[:, beside]).all(),
+    live=TRAIN,
 )
 
 # %% [markdown]
 # So the bridge was not held back, it was measured with another ruler. If that explains one layer, how much of Fig. 5
 # does it explain?
 
-# %%
+# %% jupyter={"source_hidden": true}
 depth = range(1, len(layers) + 1)
 right = {"xaxis": "x2", "yaxis": "y2"}
 looks = {"weights": (BLUE, "square"), "norm gains": (VERMILLION, "triangle-up"), "biases": (GREEN, "circle")}
 
 
-# %%
+# %% jupyter={"source_hidden": true}
 def dots(fig, values, kind, **more):
     x = [d for d, own in zip(depth, kinds, strict=True) if own == kind]
     y = values[:, torch.tensor([own == kind for own in kinds])]
@@ -273,25 +289,27 @@ card(fig, seeds=seeds, live=made)
 weights = [i for i, kind in enumerate(kinds) if kind == "weights"]
 lengths = [math.prod(shapes[layers[i]][1:]) for i in weights]
 order = range(len(weights))
-with_depth = [_data.rank_correlation(order, row[weights].tolist()) for row in ends]
-with_length = [_data.rank_correlation(lengths, row[weights].tolist()) for row in ends]
-corrected = [_data.rank_correlation(order, row[weights].tolist()) for row in each]
+with_depth = [rank_correlation(order, row[weights].tolist()) for row in ends]
+with_length = [rank_correlation(lengths, row[weights].tolist()) for row in ends]
+corrected = [rank_correlation(order, row[weights].tolist()) for row in each]
 
 # %%
 for name, values in (("depth", with_depth), ("row length", with_length), ("depth, per weight", corrected)):
     print(f"rank correlation of a convolution's γ with {name}: {sum(values) / len(values):.1f}")
-claim("convolutions: γ grows with depth in each seed", min(with_depth) > 0.3)
+claim("convolutions: γ grows with depth in each seed", min(with_depth) > 0.3, live=TRAIN)
 claim(
     "but it goes with the length of the rows more closely, in each seed",
     all(map(float.__gt__, with_length, with_depth)),
+    live=TRAIN,
 )
-claim("and for each weight, less than half of it is left, on average", sum(corrected) < sum(with_depth) / 2)
+claim("and for each weight, less than half of it is left, on average", sum(corrected) < sum(with_depth) / 2, live=TRAIN)
 
 # %%
 near, far = each[:, first].mean(dim=1), each[:, vectors & ~first].mean(dim=1)
 claim(
     "gains and biases: late leashes are more than twice as long for each weight, too, in each seed",
     (far > 2 * near).all(),
+    live=TRAIN,
 )
 
 # %% [markdown]
@@ -308,9 +326,9 @@ claim(
 # %%
 moved = [run.result["lipschitz"]["layers"] for run in recorded("digits", "finetune")]
 strayed = torch.tensor([[far[layers[i]][1] for i in weights] for far in moved])
-alone = [_data.rank_correlation(order, row.tolist()) for row in strayed]
+alone = [rank_correlation(order, row.tolist()) for row in strayed]
 print(f"plain fine-tuning: rank correlation of the distance with depth {sum(alone) / len(alone):.1f}")
-claim("without a leash, late convolutions go farther than early ones too, in each seed", min(alone) > 0.3)
+claim("without a leash, late convolutions go farther than early ones too, in each seed", min(alone) > 0.3, live=TRAIN)
 
 # %% [markdown]
 # So do not read "late layers must change more" out of the convolutions' γ alone: they do so in any training. Is it the
@@ -326,9 +344,13 @@ share = [(ends[:10, weights] / other).mean(dim=1) for other in (strayed, slower)
 print(
     f"FTP's leashes are {share[0].mean():.0%} of the way that fine-tuning goes, {share[1].mean():.0%} at the same rate"
 )
-claim("gentle and leashed have the same learning rate", gentle_runs[0].settings.lr == runs[0].settings.lr)
-claim("with FTP they go less than half as far as in fine-tuning, in each seed", (share[0] < 0.5).all())
-claim("but of the way at the same rate it is more than 45 %: much of it is the rate", share[1].mean() > 0.45)
+
+# %%
+claim("gentle and leashed have the same learning rate", gentle_runs[0].settings.lr == runs[0].settings.lr, live=TRAIN)
+claim("with FTP they go less than half as far as in fine-tuning, in each seed", (share[0] < 0.5).all(), live=TRAIN)
+claim(
+    "but of the way at the same rate it is more than 45 %: much of it is the rate", share[1].mean() > 0.45, live=TRAIN
+)
 
 # %% [markdown]
 # A leash shortens the way, and a smaller learning rate does too. Whoever compares two methods at two rates sees both
@@ -349,7 +371,7 @@ claim("but of the way at the same rate it is more than 45 %: much of it is the r
 
 # %%
 options = ("most of it", "about half", "nearly none")
-guess = "about half"
+guess = "most of it"
 predict("08.shuffled", guess, options=options, sure=50)
 
 # %%
@@ -381,24 +403,27 @@ card(fig, seeds=range(10), live=TRAIN)
 
 # %%
 mean, error = gap("frozen", "ftp")
-claim("frozen leashes do as well as leashes that learn: the difference is within 3 errors", abs(mean) < 3 * error)
-claim("and within a point", abs(mean) < 1)
-claim("shuffled leashes still beat fine-tuning by 5 points and more", gap("shuffled", "finetune")[0] > 5)
-claim("but shuffling costs more than a point", gap("shuffled", "ftp")[0] < -1)
+claim("frozen leashes come within 3 standard errors of leashes that learn", abs(mean) < 3 * error, live=TRAIN)
+claim("which is within a point", abs(mean) < 1, live=TRAIN)
+claim("shuffled leashes still beat fine-tuning by 5 points and more", gap("shuffled", "finetune")[0] > 5, live=TRAIN)
+
+# %%
+claim("but shuffling costs more than a point", gap("shuffled", "ftp")[0] < -1, live=TRAIN)
 claim(
     "and fine-tuning at FTP's rate, without any leash, is within 2 points of them",
     abs(gap("shuffled", "gentle")[0]) < 2,
+    live=TRAIN,
 )
-claim("FTP is more than a point better than that", gap("ftp", "gentle")[0] > 1)
+claim("FTP is more than a point better than that", gap("ftp", "gentle")[0] > 1, live=TRAIN)
 
 # %% [markdown]
 # **Explain.** Shuffled leashes keep most of the gain over plain fine-tuning, and one might say: so the *scale* matters,
-# and not which layer has which leash. But the rival without any leash, at the same rate, is as good as they are. Most
-# of the gain comes with the rate; the rest is gone when the leashes are shuffled. So what the leashes themselves give
-# lies, as far as these runs can tell, in *which* layers are held. A control needs a control.
+# and not which layer has which leash. But the rival without any leash, at the same rate, is within two points of them.
+# Most of the gain comes with the rate; the rest is gone when the leashes are shuffled. So what the leashes themselves
+# give lies, as far as these runs can tell, in *which* layers are held. A control needs a control.
 #
-# Frozen leashes show something else: once the lengths are known, learning them is not needed any more; the way there is
-# not the secret.
+# Frozen leashes show something else: once the lengths are known, they end within a point without learning them. The way
+# there is not the secret.
 #
 # And one length for all layers, chosen by a person? That is MARS-SP. ID validation chose 16 (`ftp-lab recipe digits`),
 # where no leash pulls. (4 read as many digits there; the loss decided. Neither could see the shifts.)
@@ -406,7 +431,9 @@ claim("FTP is more than a point better than that", gap("ftp", "gentle")[0] > 1)
 # %%
 fixed = torch.tensor([run.result["ood_avg"] for run in recorded("digits", "mars_sp")])
 claim(
-    "a length chosen by ID validation loses 3 points and more against FTP, in each seed", (ood["ftp"] - fixed > 3).all()
+    "a length chosen by ID validation loses 3 points and more against FTP, in each seed",
+    (ood["ftp"] - fixed > 3).all(),
+    live=TRAIN,
 )
 
 # %% [markdown]
@@ -421,7 +448,7 @@ claim(
 
 # %%
 options = ("both rise", "home rises, shift falls", "home falls, shift rises")
-guess = "both rise"
+guess = "home rises, shift falls"
 predict("08.kappa", guess, options=options, sure=50)
 
 # %%
@@ -449,16 +476,16 @@ fig.update_xaxes(dtick=0.5)
 card(fig, seeds=range(10), live=TRAIN)
 
 # %%
-claim("with κ = 0 leashes are longer, in each seed", (long > 0).all())
-claim("that gains a little at home, on average", at_home.mean() > 3 * at_home.std() / 10**0.5)
-claim("and costs more under shift, on average", -elsewhere.mean() > at_home.mean())
+claim("with κ = 0 leashes are longer, in each seed", (long > 0).all(), live=TRAIN)
+claim("that gains a little at home, on average", at_home.mean() > 3 * at_home.std() / 10**0.5, live=TRAIN)
+claim("and costs more under shift, on average", -elsewhere.mean() > at_home.mean(), live=TRAIN)
 
 # %%
 over = turned["shifts (%)"][0] - ood["gentle"]
 error = over.std() / 10**0.5
 print(f"κ = 0 against fine-tuning at the same rate: shifts {over.mean():+.1f}, standard error {error:.1f}")
 kept = over.mean() / gap("ftp", "gentle")[0]
-claim("of what FTP has over fine-tuning at the same rate, less than two thirds are left", kept < 2 / 3)
+claim("of what FTP has over fine-tuning at the same rate, less than two thirds are left", kept < 2 / 3, live=TRAIN)
 
 # %% [markdown]
 # **Explain.** Longer leashes, a little more at home, a little less elsewhere: κ moves along the same bargain as every
@@ -485,7 +512,7 @@ claim("of what FTP has over fine-tuning at the same rate, less than two thirds a
 spread = ends.std(dim=0) / ends.mean(dim=0)
 sure, unsure = layers[int(spread.argmin())], layers[int(spread.argmax())]
 print(f"most alike over the seeds: {sure}; least: {unsure}")
-claim("for some layers γ differs more between seeds than it is long on average", (spread > 1).any())
+claim("for some layers γ differs more between seeds than it is long on average", (spread > 1).any(), live=TRAIN)
 
 # %% [markdown]
 # ## What you have seen

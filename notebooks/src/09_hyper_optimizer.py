@@ -1,15 +1,15 @@
 # %% [markdown]
 # # 09 · FTP is a hyper-optimizer
 #
-# **The claim of this lesson:** the slope of a leash in FTP (Eq. 4) is built exactly as the slope of a learning rate in
-# a hyper-optimizer (Eq. 6-8): something kept from the step before, times the gradient that comes anyway, and no second
-# pass in either.
+# **The question of this lesson:** a leash learns its length from the next gradient (Eq. 4); can a learning rate learn
+# its size in the same way (Eq. 6-8)?
 #
 # - **You will be able to** find the slope of any knob of an optimizer in two lines, build an SGD that learns its own
 #   rate, and say what such an optimizer cannot see.
 # - **Time:** 30 minutes; the cells themselves run in seconds.
 # - **Needs:** [lesson 04](04_learning_the_leash.ipynb): the slope of a leash.
 # - **Exercises:** `rate_slope` ★★ · `decay_slope` ★★
+# - **Words:** the [glossary](GLOSSARY.md) maps the course's words to the usual ones and to the API.
 #
 # Stuck in an exercise? `hint("rate_slope", 1)`, then 2, then 3, then `solution("rate_slope")`.
 
@@ -19,7 +19,7 @@ import torch
 import ftp
 from ftp.constraint import gamma_grad
 from ftp.hyper import hyper_gradient
-from ftp.lab.exercises import check, hint, solution  # noqa: F401
+from ftp.lab.exercises import check, hint, solution
 from ftp.lab.lesson import BLUE, GREY, VERMILLION, app_link, band, begin, card, claim, figure, outcome, predict
 
 torch.set_default_dtype(torch.float64)
@@ -62,7 +62,7 @@ print(f"the kit says: {hyper_gradient([g], [before]):.0f}")
 
 # %%
 options = ("it grows", "it shrinks", "it stays")
-guess = "it shrinks"
+guess = "it grows"
 predict("09.agree", guess, options=options, sure=50)
 
 # %%
@@ -205,7 +205,7 @@ claim("learning the rate or the leash costs no pass: 30 steps are 30 passes", se
 
 # %%
 options = ("creeps up a little", "grows by hundreds of times, then settles", "grows without end")
-guess = "creeps up a little"
+guess = "grows by hundreds of times, then settles"
 predict("09.rate", guess, options=options, sure=50)
 
 
@@ -294,7 +294,7 @@ check("decay_slope", my_decay_slope)
 
 # %%
 options = ("both 100 times", "the rate 10,000 times, the leash not at all", "neither moves differently")
-guess = "both 100 times"
+guess = "the rate 10,000 times, the leash not at all"
 predict("09.units", guess, options=options, sure=50)
 
 
@@ -319,7 +319,7 @@ claim("the leash moves as before: Adam divides by the usual size of the slope", 
 # leash per step.
 #
 # (Beware of one letter: κ in Eq. 7 is the rate of the rate, `hyper_lr` in the kit. κ in Eq. 5 is the benefit of the
-# doubt of lesson 04. They have nothing to do with each other.)
+# doubt of lesson 04b. They have nothing to do with each other.)
 #
 # ## Where this stops being true
 #
@@ -346,8 +346,10 @@ claim("and the last gradient alone is not", not torch.isclose(plain[0], plain[1]
 
 # %%
 wild = [train(lambda named: ftp.HyperSGD(named, lr=1e-4, hyper_lr=0.1), seed, steps=30)[1] for seed in seeds]
-claim("with a hyper_lr far too large, the loss ends above its start, for each of ten seeds",
-      not any(loss[-1] < loss[0] for loss in wild))  # fmt: skip
+claim(
+    "with a hyper_lr far too large, the loss ends above its start, for each of ten seeds",
+    not any(loss[-1] < loss[0] for loss in wild),
+)
 
 # %% [markdown]
 # ## What you have seen

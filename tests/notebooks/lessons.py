@@ -25,6 +25,7 @@ def load(path: Path) -> ModuleType:
 
 builder = load(ROOT / "data_scripts" / "build_notebooks.py")
 SOURCES: list[Path] = builder.sources([])
+number = builder.number
 LEARNER = [NOTEBOOKS / f"{source.stem}.ipynb" for source in SOURCES]
 COMPLETE = [NOTEBOOKS / "complete" / path.name for path in LEARNER]
 

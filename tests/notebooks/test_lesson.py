@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from ftp.lab import lesson, predictions
-from ftp.lab.lesson import app_link, band, begin, calibration, card, claim, figure, outcome, predict
+from ftp.lab.lesson import app_link, band, begin, calibration, card, claim, figure, forget, outcome, predict
 from ftp.lab.record import LabError
 
 
@@ -19,6 +19,7 @@ from ftp.lab.record import LabError
 def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     path = tmp_path / "new folder" / "predictions.json"
     monkeypatch.setenv("FTP_PREDICTIONS", str(path))
+    monkeypatch.setattr(predictions, "_guessed", set())
     return path
 
 
@@ -42,7 +43,11 @@ def test_who_knows_the_outcome_cannot_predict_it_any_more(kept: Path, capsys: py
     outcome("01.coin", "tails")
     entry = json.loads(kept.read_text())["01.coin"]
     assert (entry["value"], entry["sure"], entry["right"]) == ("heads", 90, False)
-    assert capsys.readouterr().out.splitlines()[-1] == "→ it was: tails, as you expected"
+    assert capsys.readouterr().out.splitlines()[-3:] == [
+        "✎ you expect: tails (100 % sure)",
+        '  your first guess counts: heads, 90 % sure; forget("01.coin") takes it back',
+        "→ it was: tails, as you expected",
+    ]
 
 
 @pytest.mark.parametrize(("said", "within", "right"), [(2.0, 0.1, True), (2.0, 0.01, False), (2.1, 0.0, True)])
@@ -52,10 +57,74 @@ def test_a_number_is_right_within_a_share_of_the_outcome(kept: Path, said: float
     assert json.loads(kept.read_text())["01.ratio"]["right"] is right
 
 
-def test_an_outcome_without_prediction_does_not_stop_a_lesson(capsys: pytest.CaptureFixture[str]) -> None:
-    outcome("01.nothing", 3)
-    assert capsys.readouterr().out == "→ it was: 3\n"
+WAITING = '○ this cell waits for your guess "01.coin": fill in `guess` above, run that cell, then this one\n'
+SIDES = ("heads", "tails")
+
+
+def test_nothing_is_told_and_nothing_kept_before_the_guess(kept: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    predict("01.coin", ..., options=SIDES)
+    outcome("01.coin", "tails")
+    asked = "○ your guess first: write one of 'heads', 'tails' in place of the dots and run this cell again\n"
+    assert capsys.readouterr().out == asked + WAITING
+    assert not kept.exists()
+    predict("01.coin", "heads", options=SIDES, sure=70)
+    outcome("01.coin", "tails")
+    capsys.readouterr()
+    predict("01.coin", ..., options=SIDES)  # the dots again: it waits again, and what was kept stays
+    outcome("01.coin", "tails")
+    assert capsys.readouterr().out == asked + WAITING
+    assert json.loads(kept.read_text())["01.coin"]["value"] == "heads"
+    predict("01.free", ...)
+    assert "write what you expect in place of the dots" in capsys.readouterr().out
+
+
+def test_who_does_not_want_to_guess_says_none(kept: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    predict("01.coin", None, options=SIDES)
+    outcome("01.coin", "tails")
+    said = "✎ no guess: the cells below show what happens, and nothing is kept\n→ it was: tails\n"
+    assert capsys.readouterr().out == said
+    assert not kept.exists()
     assert calibration() == []
+
+
+def test_a_guess_can_be_taken_back(kept: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for key in ("01.coin", "02.die", "03.card"):
+        predict(key, "heads")
+        outcome(key, "tails")
+    capsys.readouterr()
+    forget("01.coin")
+    forget("01.coin")
+    assert list(json.loads(kept.read_text())) == ["02.die", "03.card"]
+    outcome("01.coin", "tails")
+    predict("01.coin", "tails", sure=90)
+    outcome("01.coin", "tails")
+    assert json.loads(kept.read_text())["01.coin"]["right"] is True
+    said = capsys.readouterr().out
+    assert said.startswith("1 prediction is forgotten: 01.coin\nthere is no prediction '01.coin'\n" + WAITING)
+    forget()
+    forget()
+    said = capsys.readouterr().out
+    assert said == "3 predictions are forgotten: 02.die, 03.card, 01.coin\nthere is no prediction\n"
+    outcome("02.die", "tails")
+    assert "waits for your guess" in capsys.readouterr().out
+
+
+def test_a_cell_that_waits_is_replaced_by_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    cell = ["# waits for 01.coin\n", "print('tails')\n"]
+    exec("".join(predictions.hold(cell)))
+    assert capsys.readouterr().out == WAITING
+    predict("01.coin", "heads")
+    assert predictions.hold(cell) == cell
+    for other in ([], ["print(1)\n"], ["# waits for nobody in particular\n"]):
+        assert predictions.hold(other) == other
+
+
+def test_a_notebook_holds_its_cells_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    shell = types.SimpleNamespace(input_transformers_cleanup=[])
+    monkeypatch.setitem(sys.modules, "IPython", types.SimpleNamespace(get_ipython=lambda: shell))
+    predictions.hold_cells()
+    predictions.hold_cells()
+    assert shell.input_transformers_cleanup == [predictions.hold]
 
 
 def test_calibration_groups_by_how_sure_you_were() -> None:
@@ -101,7 +170,9 @@ def test_a_claim_that_does_not_hold_stops_the_cell(capsys: pytest.CaptureFixture
     claim("a tensor can be true", torch.tensor(True))
     with pytest.raises(AssertionError, match=r"^this does not hold: the sky is green$"):
         claim("the sky is green", torch.tensor(False))
-    assert capsys.readouterr().out == "✓ a tensor can be true\n"
+    claim("so can a recorded number", True, live=False)
+    said = "✓ a tensor can be true · checked live\n✓ so can a recorded number · computed from recorded runs\n"
+    assert capsys.readouterr().out == said
 
 
 def test_at_full_scale_a_claim_about_own_runs_may_fail(
@@ -119,7 +190,7 @@ def test_at_full_scale_a_claim_about_own_runs_may_fail(
         lesson.runs("few_steps", method="ftp", seed=0, train=True)
     claim("the sky is green", False)
     claim("the sky is blue", True)
-    assert capsys.readouterr().out == "✗ not at full scale: the sky is green\n✓ the sky is blue\n"
+    assert capsys.readouterr().out == "✗ not at full scale: the sky is green\n✓ the sky is blue · checked live\n"
 
 
 def test_begin_says_where_and_how_long(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
