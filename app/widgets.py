@@ -30,6 +30,11 @@ MOST_STEPS = 2000
 MAIN = ("lr", "steps", "labels", "seed")  # beside the method's own; the others are under "More settings"
 SECOND = ("gamma_lr",)  # of the method's own, but seldom changed
 KEPT = ("seed", "steps", "labels")  # stay as they are when another method is chosen
+# a row of a table that equals another one looks like a mistake
+NEVER_PULLS = (
+    "MARS-SP equals Vanilla FT: the one length that validation chose for all its leashes is longer than any "
+    "layer walks, so no row is ever pulled back."
+)
 LABELS = {
     "lr": "learning rate",
     "labels": "share of the labels",
@@ -255,11 +260,20 @@ def described(settings: Settings) -> str:
     'FTP, seed 0, 300 steps, k 0.5'
     """
     usual = _usual(settings)
-    words = [title(settings.method), f"seed {settings.seed}", f"{settings.steps} steps"]
+    words = [title(settings.method), f"seed {settings.seed}", _length(settings)]
     for name, value in settings.as_dict().items():
         if name not in ("seed", "steps") and usual.get(name) != value:
             words.append(f"{name} {value:g}" if isinstance(value, float) else f"{name} {value}")
     return ", ".join(words)
+
+
+def _length(settings: Settings) -> str:
+    """How long a run is: its steps, in a world of several phases those of each."""
+    try:
+        phases = len(worlds.of(settings).phases)
+    except LabError:
+        phases = 1
+    return f"{settings.steps} steps" if phases == 1 else f"{phases} tasks of {settings.steps} steps"
 
 
 def _usual(settings: Settings) -> dict[str, Value]:

@@ -84,7 +84,8 @@ def _renew() -> None:
     if KEY not in st.session_state:  # the view was left the same moment, and its widgets with it
         return
     st.query_params.from_dict({KEY: st.session_state[KEY]})
-    widgets.to_recipe(kept=("seed", "labels"))
+    widgets.to_recipe(kept=("labels",))
+    st.session_state.pop("seed", None)  # each view begins with the seed that is typical of its world
 
 
 def _go(name: str) -> None:

@@ -11,7 +11,7 @@ function blockOf(layer) {
 function network(place, choose) {
   const svg = element("svg", { role: "img", class: "net", "aria-label": "The network; its layers come with the first numbers." });
   place.append(svg);
-  let layers = [], columns = [], top = 1, across = 760;
+  let layers = [], columns = [], top = 1, across = 760, counted = 0, scale = null;
 
   const up = (value) => NET.base - (NET.base - NET.top) * Math.min(1.02, value / top);
   // the longest leash, or the farthest walk, of the whole run so far: the scale stays while it is replayed
@@ -19,7 +19,7 @@ function network(place, choose) {
 
   function set(run, chosen, look) {
     layers = run.layers;
-    top = longest(run);
+    [top, counted] = [longest(run), run.points.length];
     across = clamp(place.clientWidth || 760, 340, 760); // on a phone the letters stay large and the columns get thin
     change(svg, { viewBox: `0 0 ${across} ${NET.high}` });
     const wide = (across - NET.left - NET.right) / Math.max(1, layers.length);
@@ -42,6 +42,9 @@ function network(place, choose) {
       element("text", { x: NET.left - 14, y: NET.base + 5, "text-anchor": "end", fill: look.text, "font-size": 14, "font-weight": 700 }, "W₀"),
       element("text", { x: NET.left, y: NET.base + 46, fill: look.text, "font-size": 13 }, "← picture comes in"),
       element("text", { x: across - NET.right, y: NET.base + 46, "text-anchor": "end", fill: look.text, "font-size": 13 }, "answer goes out →"));
+    scale = element("text", { x: NET.left - 6, y: NET.top + 4, "text-anchor": "end", fill: look.muted, "font-size": 12 });
+    svg.append(scale, element("line", { x1: NET.left - 4, x2: across - NET.right, y1: NET.top, y2: NET.top, stroke: look.muted,
+      "stroke-width": 1, "stroke-dasharray": "2 5" }));
     columns = layers.map((name, i) => {
       const color = colorAt(look, i, layers.length), dim = chosen && chosen !== name ? 0.25 : 1;
       const walked = element("rect", { x: x(i) - thick / 2, width: thick, fill: color, opacity: 0.85 * dim });
@@ -69,8 +72,10 @@ function network(place, choose) {
     else svg.append(text(x + 12, y, "this method has no leash"));
   }
 
-  function draw(point) {
+  function draw(point, run) {
     const words = [];
+    if (run.points.length > counted) [top, counted] = [longest(run), run.points.length]; // a run under way walks farther
+    if (scale) scale.textContent = run.points.length ? top.toFixed(top < 10 ? 2 : 0) : "";
     columns.forEach(({ walked, leash, end, tip, name }, i) => {
       const far = point?.distance[i] ?? 0, gamma = point?.gamma[i] ?? null, display = gamma === null ? "none" : "";
       change(walked, { y: up(far), height: Math.max(0, NET.base - up(far)) });

@@ -33,7 +33,8 @@ function build(root, data, send) {
       element("text", { x: LEFT - 8, y: up(v) + 5, "text-anchor": "end" }, String(v)));
     for (let n = 0; n <= 5; n += 1) plane.append(
       element("text", { x: across(n), y: HIGH - BOTTOM + 20, "text-anchor": n === 5 ? "end" : "middle" }, n ? String(n) : "clean"));
-    plane.append(element("text", { x: (LEFT + WIDE) / 2, y: HIGH - 6, "text-anchor": "middle" }, `severity; ${axisName(latest.metric, "").trim()}`));
+    plane.append(element("text", { x: (LEFT + WIDE) / 2, y: HIGH - 6, "text-anchor": "middle" }, "severity"),
+      element("text", { x: LEFT + 6, y: TOP + 2 }, axisName(latest.metric, "").trim()));
     const cursor = element("line", { y1: TOP, y2: HIGH - BOTTOM, stroke: "var(--st-primary-color)", "stroke-width": 3 });
     plane.append(cursor);
     const rows = latest.runs.map((run) => {

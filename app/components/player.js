@@ -2,7 +2,7 @@
 const ENDED = ["done", "stopped", "failed", "interrupted"];
 const SPEEDS = { "slow motion": 0.2, "1×": 1, "2×": 2, "5×": 5 };
 const REPLAY_SECONDS = 12;
-const HELD = 0.25; // of the training: there a run that has ended waits for a guess
+const HELD = 0.02; // of the training: there a run that has ended waits for a guess, before its leashes give the answer
 const LOOK_AGAIN = 5; // seconds: a run that was stopped may go on in another tab
 const FRAME = 80; // milliseconds: more pictures a second cost much and show no more
 const calm = () => matchMedia("(prefers-reduced-motion: reduce)").matches;
@@ -36,11 +36,12 @@ function takeIn(run, news) {
 }
 
 // What is going on at a step, in one line.
-function sentence(run, step, layer, idle) {
+function sentence(run, step, layer, idle, held) {
   const n = upTo(run.points, step), point = run.points[n - 1], row = run.evals[upTo(run.evals, step) - 1];
   if (!point && run.points.length) return "Step 0: every layer stands at its anchor W₀.";
   if (!point && !run.status) return "Loading.";
   if (!point) return run.status === "queued" ? waiting(run, idle) : "The network is loading; the first step comes at once.";
+  if (held) return `Step ${point.step} of ${run.steps}. Make your guess, and the run plays on.`;
   const key = hasGamma(run) ? "gamma" : "distance";
   const values = point[key].filter((v) => v !== null), half = Math.ceil(values.length / 2);
   const words = key === "gamma" ? "γ of early layers" : "no leash; early layers are away by";
@@ -123,7 +124,7 @@ function build(root, data, send) {
     if (!charts || ends) return;
     const n = upTo(run.points, cursor), e = upTo(run.evals, cursor), begun = performance.now();
     const moving = playing || (follow && cursor < end());
-    net.draw(run.points[n - 1]);
+    net.draw(run.points[n - 1], run);
     const said = run.said[upTo(run.said, cursor) - 1];
     pictures.draw(said?.answers, said?.step);
     charts.main.grow(run.points, n);
@@ -133,7 +134,8 @@ function build(root, data, send) {
     }
     cost = 0.7 * cost + 0.3 * (performance.now() - begun);
     const ended = ENDED.includes(run.status);
-    const text = trouble || sentence(run, cursor, layer, data.idle);
+    const held = data.hold && ended && !playing && cursor <= HELD * run.steps;
+    const text = trouble || sentence(run, cursor, layer, data.idle, held);
     ui.show({ text, cursor: n ? run.points[n - 1].step : 0, steps: run.steps, playing, follow, ended, layer,
       layers: run.layers, kind, picture, leashless: run.points.length > 0 && !hasGamma(run) });
     if (!playing || performance.now() - spoken > 5000) { ui.speak(text); spoken = performance.now(); }

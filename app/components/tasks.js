@@ -113,14 +113,14 @@ function build(root, data, send) {
     const words = live(run) && picked < 0 ? `Learning now: ${name}` : name[0].toUpperCase() + name.slice(1);
     const tiles = labels.map((label) => {
       const row = rows.get(label), bad = row && row[2] * 2 < row[1];
-      return tile(label, row ? `${row[2]}/${row[1]}` : "", bad ? "outline: 2px solid var(--vermillion)" : "");
+      return tile(label, row ? `${row[2]}/${row[1]}` : "", bad ? "outline: 2px dashed var(--st-text-color)" : "");
     });
     const pairs = (known ?? []).flatMap((row) => row[3].map(([answer, count]) => [row[0], answer, count]))
       .sort((a, b) => b[2] - a[2]).slice(0, 8);
     const wanted = run.askable && !known && !data.hold;
     const ask = element("button", { type: "button", onclick: () => look(run) }, run.asked ? "Looking …" : "What is taken for what?");
     ask.disabled = Boolean(run.asked);
-    const note = known ? "Right of all test pictures, after the last task; orange: fewer than half. Most often mistaken for:"
+    const note = known ? "Right of all test pictures, after the last task; dashed: fewer than half. Most often mistaken for:"
       : data.hold ? "Guess first: then see which of them are still known." : wanted ? (run.refused ?? "") : live(run) ? "What is mistaken for what is known when the run is through." : "";
     panel.replaceChildren(element("h3", {}, `${words}: ${labels.length} classes`), element("div", { class: "tiles" }, tiles),
       element("p", { class: "note" }, note), wanted ? ask : "", element("div", { class: "wrong" }, pairs.map(([from, to, count]) =>

@@ -1,5 +1,8 @@
 """Corruptions: one dial damages the pictures and moves every method's accuracy (Fig. 6)."""
 
+import base64
+import functools
+import io
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -11,8 +14,8 @@ from app.components.corruptions import severity_dial
 from app.supervisor import supervisor
 from app.views import _damaged
 from app.world import current
-from ftp.lab import noise
-from ftp.lab.catalogue import corruptions
+from ftp.lab import damage, noise
+from ftp.lab.catalogue import all_kinds, corruptions
 from ftp.lab.figures.template import style
 from ftp.lab.jobs import Order
 from ftp.lab.record import RunRecord
@@ -28,7 +31,8 @@ PICTURE = (
 )
 Scores = Mapping[str, Mapping[int, float]]  # by method and seed
 GUESSES = ("Vanilla FT (plain fine-tuning)", "FTP", "About the same")
-LINK: dict[str, Any] = {"kind": corruptions(), "severity": (0.0, 5.0)}
+ALL = "all_kinds"  # their mean, which is what the guess is about
+LINK: dict[str, Any] = {"kind": (ALL, *corruptions()), "severity": (0.0, 5.0)}
 
 
 def misfit(world: World) -> str:
@@ -43,7 +47,7 @@ def render() -> None:
         widgets.sharing("corruptions", selection, code, run_chooser.lesson("12", "06"))
         return
     data = extra("corruptions", world.name)
-    kinds, metric = list(data["pictures"]), world.metrics[0]
+    kinds, metric = [ALL, *data["pictures"]], world.metrics[0]
     seeds = sorted({run["seed"] for run in data["runs"]})
     left, right = st.columns([1, 3], gap="medium")
     with left:
@@ -62,7 +66,7 @@ def render() -> None:
     with right:
         severity = severity_dial(
             spoken(kind),
-            data["pictures"][kind],
+            mosaic(data["pictures"]) if kind == ALL else data["pictures"][kind],
             data["labels"],
             shown,
             _start(),
@@ -75,7 +79,7 @@ def render() -> None:
         run = chosen.run_id
 
         def is_computed() -> bool:
-            return kind in ((supervisor().store.load(run).result or {}).get("corruptions") or {})
+            return _your_row(supervisor().store.load(run), kind) is not None
 
         run_chooser.ask(Order("corruptions", run), is_computed, "Compute all kinds for this run", about)
     with right:
@@ -84,7 +88,10 @@ def render() -> None:
             widgets.answer(f"{mark(guess, scores, metric)}: {answer(scores, metric)}")
         else:
             widgets.answer("Make your guess, turn the dial, and the answer stands here in words.")
-        st.caption(_standing(data, seeds, seed))
+        means = overall(shown_runs)
+        if "mars_sp" in means and means["mars_sp"] == means.get("finetune"):
+            st.caption(widgets.NEVER_PULLS)
+        st.caption(_standing(data, seeds, seed, world.corruptions))
     widgets.data_table(table(data["runs"]), "corruptions")
     settings: dict[str, Any] = {"kind": kind, "severity": severity, "seed": seed}
     settings["run"] = chosen.run_id if chosen else None
@@ -187,13 +194,14 @@ from ftp.lab.corruptions import corrupt
 
 world = worlds.load("{world}")
 images, labels = world.split(world.home).batch(torch.arange(8))
-damaged = corrupt(images, "{kind}", severity={max(1, severity)}, parameters=world.severities)
+damaged = corrupt(images, "{"fog" if kind == ALL else kind}", severity={max(1, severity)}, parameters=world.severities)
 print(damaged.shape, (damaged - images).abs().mean())"""
 
 
-def _standing(data: dict[str, Any], seeds: Sequence[int], seed: int | None) -> str:
-    """What the bars stand on."""
+def _standing(data: dict[str, Any], seeds: Sequence[int], seed: int | None, few: Sequence[str]) -> str:
+    """What the bars stand on, and why their mean is not that of Race's table."""
     what = f"the first {data['images']} test images, damaged alike for every method"
+    what += f"; the table of Race averages {len(few)} of the {len(data['pictures'])} kinds"
     if seed is not None or len(seeds) == 1:
         one = seeds[0] if seed is None else seed
         return f"Recorded runs of seed {one} alone, which cannot tell who is better; {what}."
@@ -204,9 +212,39 @@ def _standing(data: dict[str, Any], seeds: Sequence[int], seed: int | None) -> s
 
 def _row(method: str, runs: Sequence[dict[str, Any]], kind: str) -> dict[str, Any]:
     """The mean over the runs of a method, with its spread where there are several."""
-    columns = list(zip(*([run["clean"], *run["corruptions"][kind]] for run in runs), strict=True))
+    columns = list(zip(*([run["clean"], *_by_severity(run["corruptions"], kind)] for run in runs), strict=True))
     spread = [statistics.stdev(column) for column in columns] if len(runs) > 1 else None
     return _drawn(method, [average(column) for column in columns], spread)
+
+
+def _by_severity(damaged: Mapping[str, Sequence[float]], kind: str) -> list[float]:
+    """The scores at severity 1 to 5 of a kind, or their means over all kinds.
+
+    >>> _by_severity({"fog": [9.0, 8.0], "snow": [7.0, 4.0]}, ALL)
+    [8.0, 6.0]
+    """
+    return [average(column) for column in zip(*damaged.values(), strict=True)] if kind == ALL else list(damaged[kind])
+
+
+def mosaic(sheets: Mapping[str, str]) -> str:
+    """One sheet whose eight columns show eight kinds of damage; sheets: WebP in base64, by kind."""
+    return _mosaic(tuple(sheets.values()))
+
+
+@functools.lru_cache(maxsize=4)
+def _mosaic(sheets: tuple[str, ...]) -> str:
+    from PIL import Image
+
+    columns = damage.COLUMNS
+    chosen = [sheets[n * len(sheets) // columns] for n in range(columns)]
+    pictures = [Image.open(io.BytesIO(base64.b64decode(sheet))).convert("RGB") for sheet in chosen]
+    side = pictures[0].width // columns
+    whole = Image.new("RGB", pictures[0].size)
+    for n, picture in enumerate(pictures):
+        whole.paste(picture.crop((n * side, 0, (n + 1) * side, picture.height)), (n * side, 0))
+    out = io.BytesIO()
+    whole.save(out, "WEBP", quality=damage.QUALITY, method=4)
+    return base64.b64encode(out.getvalue()).decode()
 
 
 def _drawn(method: str, values: list[float], spread: list[float] | None = None, name: str = "") -> dict[str, Any]:
@@ -217,8 +255,11 @@ def _drawn(method: str, values: list[float], spread: list[float] | None = None, 
 
 def _your_row(record: RunRecord, kind: str) -> dict[str, Any] | None:
     result = record.result or {}
-    values = (result.get("corruptions") or {}).get(kind)
-    return _drawn(record.settings.method, [result["id"], *values], name="yours") if values else None
+    damaged = result.get("corruptions") or {}
+    wanted = all_kinds(current()) if kind == ALL else (kind,)
+    if any(name not in damaged for name in wanted):
+        return None
+    return _drawn(record.settings.method, [result["id"], *_by_severity(damaged, kind)], name="yours")
 
 
 def _start() -> int:

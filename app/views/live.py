@@ -196,7 +196,7 @@ def _play(record: RunRecord, hold: bool) -> str:
 def _what_if(record: RunRecord, layer: str) -> None:
     """The same run with one layer frozen or without a leash, beside the one that is shown."""
     if not layer:
-        st.caption("Click a line, or choose a layer below the chart, for its history and a what-if.")
+        st.caption("Click a layer, or choose one below the chart, for its history and a what-if.")
         return
     if record.settings.method != "ftp":
         st.caption("A what-if needs a run of FTP: choose the method FTP at the left.")
@@ -217,10 +217,11 @@ def _compare(record: RunRecord, change: dict[str, str]) -> None:
 
 def _answer(record: RunRecord, guess: str | None) -> None:
     if record.status != "done" or not record.points:
-        widgets.answer("The answer comes when the run is done; watch the lines until then.")
+        goes_on = "press Go on" if record.status in ENDED else "watch the leashes until then"
+        widgets.answer(f"The answer comes when the run is done; {goes_on}.")
         return
     if guess is None:
-        widgets.answer("Watch the lines, make your guess, and the answer stands here in words.")
+        widgets.answer("Watch the leashes, make your guess, and the answer stands here in words.")
     else:
         widgets.answer(sentence(record, guess))
     other = widgets.record_of(st.query_params.get("other", ""))

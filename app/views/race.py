@@ -279,10 +279,7 @@ def _equals(rows: Sequence[table.Row]) -> None:
     by_method = {row.method: row for row in rows}
     plain, fixed = by_method.get("finetune"), by_method.get("mars_sp")
     if plain and fixed and (plain.id, plain.ood_avg) == (fixed.id, fixed.ood_avg):
-        st.caption(
-            "MARS-SP equals Vanilla FT: the one length that validation chose for all its leashes is longer than any "
-            "layer walks, so no row is ever pulled back."
-        )
+        st.caption(widgets.NEVER_PULLS)
 
 
 def _python(chosen: Sequence[str], seed: int | None, world: str) -> str:

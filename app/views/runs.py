@@ -20,7 +20,7 @@ from ftp.lab.store import serialisation
 from ftp.lab.table import differences
 from ftp.lab.worlds import World
 
-TITLE = "Runs: all that was trained here"
+TITLE = "Runs: all that was trained here, or came recorded"
 QUESTION = "What has been run, and how do two runs differ?"
 LESSON = "06_corrupt"
 ANY = "any"
@@ -113,7 +113,7 @@ def _fitting(text: str, method: str, status: str, recorded: bool, world: str) ->
         and words in f"{run.run_id}\n{run.settings.world}\n{run.settings.method}".casefold()
         and not any(run.run_id == other.run_id for other in stored)
     ]
-    return [*stored, *more]
+    return [*stored, *sorted(more, key=lambda run: -run.created)]
 
 
 def _line(run: RunRecord) -> dict[str, Any]:

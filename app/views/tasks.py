@@ -162,8 +162,8 @@ def sentence(plain: RunRecord, runs: Sequence[RunRecord], guess: str) -> str:
         if run.run_id != plain.run_id
     ]
     name = title(plain.settings.method)
-    said = f"{verdict}: of {metric.with_unit(matrix[0][0], 0)} on the first task {name} keeps "
-    kept = f"; {', '.join(others)}" if others else ""
+    said = f"{verdict}: on the first task {name} falls from {metric.with_unit(matrix[0][0], 0)} to "
+    kept = f"; in the end {', '.join(others)}" if others else ""
     compete = " More classes compete at the end, so even a body that never moved falls." if others else ""
     return f"{said}{metric.with_unit(matrix[-1][0], 0)}{kept}.{compete}"
 

@@ -1,8 +1,8 @@
 # %% [markdown]
 # # 00 · Start here
 #
-# **The question of this lesson:** what does fine-tuning for a new task cost a network of what it could do before, and
-# what does a leash (FTP, Alg. 1) change about it?
+# **The question of this lesson:** a network is fine-tuned for a new task. What becomes of everything else that it could
+# do, and what does a leash (FTP, Alg. 1) change about it?
 #
 # - **You will be able to** say what your machine can do with this kit, and read the two numbers that the whole course
 #   is about: accuracy *at home* and accuracy *elsewhere*.

@@ -53,8 +53,8 @@ print("the output moves by", (W @ shake).tolist(), "so its largest entry moves b
 #
 # Here are four shakes, all of size 1. Which of them makes the output jump the farthest? Decide before you run on:
 # put one of the names in place of the dots, and say how `sure` you are, in percent. The cells below wait for that, and
-# the first guess that has met its answer is the one that counts. (It is kept in a small file on your machine; the last
-# lesson shows how good your feeling for these things is. `guess = None` goes on without a guess.)
+# what stands there when you first see the answer is the guess that counts. (It is kept in a small
+# file on your machine; the last lesson shows how good your feeling for these things is. `guess = None` goes on without.)
 
 # %%
 shakes = {
@@ -88,9 +88,9 @@ claim("not one of 100,000 random shakes beats the signs of the first row", farth
 # $$|w_1 s_1 + w_2 s_2 + \dots| \;\le\; |w_1||s_1| + |w_2||s_2| + \dots \;\le\; |w_1| + |w_2| + \dots$$
 #
 # The first step loses nothing when all terms pull the same way, the second when every $s_j$ goes all the way to 1 or
-# -1. Both happen at once when $s_j$ is the **sign of** $w_j$. So a row reaches exactly the sum of its sizes, its
-# *l1 norm*, and the longest row decides for the matrix: the **m**aximum **a**bsolute **r**ow **s**um, MARS. In symbols
-# it is $\|W\|_{\infty,\infty}$, and $w^i$ is row $i$.
+# -1. Both happen at once when $s_j$ is the **sign of** $w_j$. So a row reaches exactly the sum of its absolute
+# values, its *l1 norm*, and the longest row decides for the matrix: the **m**aximum **a**bsolute **r**ow **s**um, MARS.
+# In symbols it is $\|W\|_{\infty,\infty}$, and $w^i$ is row $i$.
 #
 # That is why a leash of length $L_d$ can be checked row by row:
 #

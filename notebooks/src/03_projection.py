@@ -269,7 +269,8 @@ predict("03.nearest", guess, options=("no", "yes"), sure=50)
 # %% [markdown]
 # ## Exercise 3: look for one ★★
 #
-# Give a point (x, y) with |x| + |y| at most 1 that is nearer to (2, 0.5) than (0.8, 0.2) is, if there is one.
+# Give a point (x, y) with |x| + |y| at most 1 that is nearer to (2, 0.5) than (0.8, 0.2) is. If you have guessed that
+# there is none, try a few before you run on.
 
 # %%
 # region solution

@@ -236,7 +236,7 @@ beside(MyResumableSGDP, resume="reordered")
 #
 # ## The bug museum
 #
-# Here are twelve copies of the twin, and each has one bug. None is made up of thin air: some are in the released code,
+# Here are twelve copies of the twin, and each has one bug. None is invented: some are in the released code,
 # some are what you get from the paper as it is printed, some are what people write on a Friday. They are called
 # mutants, and a test **kills** a mutant if it says no to it.
 

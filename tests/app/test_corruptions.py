@@ -109,6 +109,16 @@ def test_a_kind_that_is_none_is_fog():
     assert sent(open_view("corruptions", kind="<b>"))["title"] == "Fog"
 
 
+def test_all_kinds_show_the_mean_that_the_guess_is_about() -> None:
+    page = open_view("corruptions", kind=view.ALL)
+    data = sent(page)
+    ftp = next(row for row in data["runs"] if row["name"] == "FTP")
+    whole = average(list(view.overall(DATA["runs"])["ftp"].values()))
+    assert average(ftp["values"][1:]) == pytest.approx(whole)
+    assert data["picture"] not in DATA["pictures"].values()
+    assert any("MARS-SP equals Vanilla FT" in caption.value for caption in page.caption)
+
+
 def test_a_prediction_gets_its_answer():
     page = open_view("corruptions")
     right = {1: "FTP", 0: "About the same", -1: view.GUESSES[0]}[view.verdict(view.overall(DATA["runs"]), ACCURACY)]

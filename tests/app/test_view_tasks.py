@@ -51,7 +51,7 @@ assert "torch" not in sys.modules
 def test_the_answer_in_words(guess, verdict):
     plain, ftp = example_in_tasks("finetune"), example_in_tasks("ftp", 1)
     said = view.sentence(plain, [plain, ftp], guess)
-    assert said.startswith(f"{verdict}: of 85 % on the first task Vanilla FT keeps 25 %; FTP 71 %.")
+    assert said.startswith(f"{verdict}: on the first task Vanilla FT falls from 85 % to 25 %; in the end FTP 71 %.")
     assert len(view.rows([plain, ftp])) == 6
     assert view.rows([ftp])[1]["third"] is None
 

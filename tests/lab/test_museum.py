@@ -153,7 +153,11 @@ def crashes(*_: Any) -> Any:
         ("step", crashes, "your code stopped with IndexError: index 7 is out of bounds"),
         ("step", lambda *_: None, "your function returned None; is a `return` missing?"),
         ("step", lambda *_: torch.zeros(7), "the weights must keep their shape (1, 2), yours are (7,)"),
-        ("step", lambda *_: "seven", "a number or a tensor is expected, yours is of type str"),
+        (
+            "step",
+            lambda *_: "seven",
+            "a number, numbers in brackets such as (1.0, 2.0), or a tensor is expected, yours is of type str",
+        ),
         (
             "step",
             lambda unconstrained, *_: unconstrained + 5,

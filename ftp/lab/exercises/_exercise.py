@@ -213,7 +213,10 @@ def numbers(value: Any) -> Tensor:
         strange = [type(entry).__name__ for entry in entries if isinstance(entry, str | dict | None)]
         if strange:
             raise Failed(f"numbers are expected, one of yours is of type {strange[0]}") from None
-        raise Failed(f"a number or a tensor is expected, yours is of type {type(value).__name__}") from None
+        raise Failed(
+            f"a number, numbers in brackets such as (1.0, 2.0), or a tensor is expected, "
+            f"yours is of type {type(value).__name__}"
+        ) from None
 
 
 def show(value: Tensor | Sequence[float], digits: int = DIGITS) -> str:

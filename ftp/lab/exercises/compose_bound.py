@@ -79,6 +79,10 @@ def my_bound(weights, leashes):
             "that is the bound of the pre-trained network; the leashes are missing.",
         ),
         Mistake(
+            "my_bound = lambda weights, leashes: math.prod(1 + d for d in leashes)",
+            "you took every L_0 for 1; a fine-tuned layer has L_0 + L_d, with ftp.mars_norm(weight) as its L_0.",
+        ),
+        Mistake(
             "my_bound = lambda weights, leashes: math.prod(leashes)",
             "you multiplied the leashes alone; a fine-tuned layer has L_0 + L_d.",
         ),
