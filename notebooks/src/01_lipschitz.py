@@ -54,7 +54,7 @@ print("the output moves by", (W @ shake).tolist(), "so its largest entry moves b
 # Here are four shakes, all of size 1. Which of them makes the output jump the farthest? Decide before you run on:
 # put one of the names in place of the dots, and say how `sure` you are, in percent. The cells below wait for that, and
 # what stands there when you first see the answer is the guess that counts. (It is kept in a small
-# file on your machine; the last lesson shows how good your feeling for these things is. `guess = None` goes on without.)
+# file on your machine; the last lesson shows how good your feeling for these things is. `guess = None` skips it.)
 
 # %%
 shakes = {
