@@ -17,15 +17,21 @@ LED = "world that a view was led to"
 WIDE = 200  # pixels: the longest title
 
 
+def first() -> str:
+    """The world that the page opens with: the person's own pictures where they were given, as by make app DATA=PATH."""
+    given = (name for name in worlds.names() if worlds.world(name).own and not worlds.load(name).missing())
+    return next(given, worlds.default())
+
+
 def choose() -> World:
     """The world that the viewer has chosen; the choice is shown where there is more than one."""
     names = worlds.names()
     if len(names) > 1:
-        last = st.session_state.get(LAST, worlds.default())
-        if KEY not in st.query_params and last != worlds.default():
+        last = st.session_state.get(LAST, first())
+        if KEY not in st.query_params and last != first():
             st.query_params[KEY] = last  # the navigation opens another view with an empty address
         look: dict[str, Any] = {"label_visibility": "collapsed", "width": WIDE}
-        chosen = widgets.choice("World", names, worlds.default(), KEY, _title, _renew, **look)
+        chosen = widgets.choice("World", names, first(), KEY, _title, _renew, **look)
         if chosen != st.session_state.get(LED):
             st.session_state[LAST] = chosen
     return current()
@@ -33,18 +39,18 @@ def choose() -> World:
 
 def lead(view: ModuleType) -> None:
     """Open a view in the first world that it fits, as long as the viewer has not chosen another."""
-    last = st.session_state.get(LAST, worlds.default())
-    if KEY in st.query_params or KEY in st.session_state or last != worlds.default():
+    last = st.session_state.get(LAST, first())
+    if KEY in st.query_params or KEY in st.session_state or last != first():
         return
     st.session_state[LED] = home = _home(view)
-    if home and home != worlds.default():
+    if home and home != first():
         st.query_params[KEY] = home
 
 
 def name_chosen() -> str:
     """The name of the chosen world; a name that is not there means the first one."""
     name = st.session_state.get(KEY) or st.query_params.get(KEY, "")
-    return name if name in worlds.names() else worlds.default()
+    return name if name in worlds.names() else first()
 
 
 def current() -> World:

@@ -128,7 +128,17 @@ def _chosen(settings: Settings) -> RunRecord | None:
         st.info(widgets.plain(f"{lost} Here is a recorded one." if replayed else lost))
     alike = [run for run in replayed if run.settings == settings]
     usual = [run for run in replayed if run.settings.method == "ftp"]
-    return (*alike, *usual, None)[0]
+    return (*alike, *usual, *([] if replayed else _newest(settings)), None)[0]
+
+
+def _newest(settings: Settings) -> list[RunRecord]:
+    """The newest finished run of this machine in the same world with the same options: there is none recorded."""
+    own = worlds.world(settings.world).options
+    for run in supervisor().store.runs(world=settings.world, status="done", limit=50):
+        if all(run.settings.options.get(name) == settings.options.get(name) for name in own):
+            st.query_params["run"] = run.run_id  # a run of this machine is known by its address
+            return [supervisor().store.load(run.run_id)]
+    return []
 
 
 def _lost(record: RunRecord | None, settings: Settings) -> str:

@@ -163,8 +163,9 @@ def _pick(runs: Sequence[RunRecord]) -> list[RunRecord]:
 
 
 def _all(runs: Sequence[RunRecord]) -> None:
-    """All runs of the table in one plane, until some are ticked."""
-    if runs and current().shifts:
+    """All runs of the table in one plane, until some are ticked; of other pictures, only those that fit the newest."""
+    runs = [run for run in runs if run.measures == runs[0].measures]
+    if runs and runs[0].measures.splits("shift"):
         with st.container(key="all"):
             widgets.chart(
                 FIGURES["id_ood"].draw(runs, dark=widgets.dark(), each=True).update_layout(height=HEIGHT),

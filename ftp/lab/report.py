@@ -101,7 +101,12 @@ def _figures(records: Sequence[RunRecord]) -> Iterable[tuple[str, str, tuple[Any
     with_leash = [r for r in records if r.points and any(g is not None for g in r.points[-1].gamma)]
     first = {record.settings.method: record for record in reversed(with_leash)}  # the first seed of each
     plans: list[tuple[str, str, Any, dict[str, Any]]] = [
-        ("differences", "A bar that crosses the dashed line: level, or no telling.", records, {}),
+        (
+            "differences",
+            "A bar that crosses the dashed line: level, or no telling. With one or two seeds none tells.",
+            records,
+            {},
+        ),
         ("id_ood", "Right is better at home, up is better elsewhere.", records, {}),
         ("severity_curves", "The same test pictures, damaged more and more.", records, {}),
     ]

@@ -219,7 +219,8 @@ def _cost(run_groups: Sequence[Group], reference: str) -> list[str]:
     if reference not in means or len(means) < 2:
         return []
     ratios = [f"{name} {value / means[reference]:.2f}" for name, value in means.items() if name != reference]
-    return [f"A training step took, in units of one of {reference}: {', '.join(ratios)}."]
+    how = "as timed while the runs were made, whatever else the machine did"
+    return [f"A training step took, in units of one of {reference}: {', '.join(ratios)} ({how})."]
 
 
 def _limits(records: Sequence[RunRecord], metric: Metric, differences: Sequence[Difference]) -> str:

@@ -311,6 +311,27 @@ def test_a_world_without_pictures_says_what_it_needs(lab: Call) -> None:
     assert lab("recipe", "folder", "ftp").code == 0
 
 
+def test_too_few_pictures_to_split_off_and_a_size_that_cannot_be_damaged(tree: Path, tmp_path: Path) -> None:
+    few = tmp_path / "few"
+    for label in ("circle", "square"):
+        (few / "id/train" / label).mkdir(parents=True)
+        shutil.copy(tree / "id/train/circle/0.jpg", few / "id/train" / label / "0.jpg")
+    assert sentence(few) == (
+        f"{few / 'id' / 'train'} has 2 pictures of 2 classes, too few to split off val and test; "
+        "put at least 3 pictures into each class"
+    )
+    assert opened(tree, size=7).missing() == "size is 7; it must be 0, for the size of the weights, or 8 to 2048"
+
+
+def test_a_class_that_a_shift_lacks_is_told(tree: Path) -> None:
+    lacking = tree / "ood/lacking/circle"
+    lacking.mkdir(parents=True)
+    shutil.copy(tree / "id/train/circle/0.jpg", lacking / "0.jpg")
+    said = [remark for remark in opened(tree).remarks() if remark.startswith("the shift lacking has no picture of ")]
+    assert len(said) == 1
+    assert said[0].endswith("so its score is of the other classes alone; nothing to do if that is meant")
+
+
 def test_a_shift_without_a_known_class_or_with_the_name_of_a_split(tree: Path) -> None:
     (tree / "ood/photos/dog").mkdir(parents=True)
     shutil.copy(tree / "id/train/circle/0.jpg", tree / "ood/photos/dog/0.jpg")
@@ -337,7 +358,7 @@ def test_remarks(tmp_path: Path) -> None:
     endings = ".jpg, .jpeg, .png, .webp, .bmp, .gif, .tif, .tiff, .ppm, .pgm"
     circle = "id/train/circle"
     said = opened(tree).remarks()
-    broken, foreign, double, shifted, stranger, no_val, no_test, single, *odd = said
+    broken, foreign, double, shifted, stranger, no_val, no_test, lacking, single, *odd = said
     assert broken in (
         f"2 pictures cannot be read and will be left out: {circle}/{a}, {circle}/{b}; replace or delete them"
         for a, b in (
@@ -365,6 +386,10 @@ def test_remarks(tmp_path: Path) -> None:
     assert no_test == (
         "id has no picture of star, triangle, so nothing is measured there for them: add some to id/test"
     )
+    assert lacking == (
+        "the shift sketch has no picture of star, so its score is of the other classes alone; "
+        "nothing to do if that is meant"
+    )
     assert single == "train has one picture of the class star; add more, or remove the folder"
     assert odd == [
         f"1 picture is in CMYK, colours of a printer: converted to RGB ({circle}/cmyk.jpg); "
@@ -372,7 +397,7 @@ def test_remarks(tmp_path: Path) -> None:
         f"1 picture is in 16 bit, brought to 8 ({circle}/deep.png); nothing to do if that is meant",
         f"1 picture is in a palette: converted to RGB, transparent places white ({circle}/palette.png); "
         "nothing to do if that is meant",
-        f"1 picture is in transparency: transparent places become white ({circle}/clear.png); "
+        f"1 picture is in RGB with transparency: transparent places become white ({circle}/clear.png); "
         "nothing to do if that is meant",
         f"1 picture will be turned as the camera asks (EXIF): {circle}/turned.jpg; nothing to do",
     ]

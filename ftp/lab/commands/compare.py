@@ -38,12 +38,16 @@ def main(options: Namespace) -> int:
     from ftp.lab.store import Store
     from ftp.lab.table import rows, to_csv, to_latex, to_markdown
     from ftp.lab.verdict import judge
+    from ftp.lab.worlds import of
 
     if options.report:
         if not options.report.lower().endswith((".html", ".htm")):
             raise LabError(f"--report is {options.report!r}; it must be a page, such as --report report.html")
         check_target(options.report)
     methods, shared = chosen(options.methods, options.world), shared_settings(options)
+    remarks = of(_settled(options.world, methods[0], shared, None, 0)).remarks()
+    for remark in remarks:
+        say(f"look at: {remark}")
     with Store(store_path(options.store)) as store:
         tried = {m: [] for m in methods} if options.tune == 1 else _tune(methods, shared, store, options)
         best = {m: _best(trials) for m, trials in tried.items()}
@@ -55,7 +59,7 @@ def main(options: Namespace) -> int:
         put({"md": to_markdown, "latex": to_latex, "csv": to_csv}[options.format](rows(records)))
         say(f"{verdict.headline}\n\n{verdict.paragraph}\n\n{verdict.limits}")
         if options.report:
-            write(options.report, _page(options, records, tried, best))
+            write(options.report, _page(options, records, tried, best, remarks))
             say(f"wrote {options.report}")
     return tell_failures(outcomes)
 
@@ -105,6 +109,7 @@ def _page(
     records: Sequence[RunRecord],
     tried: Mapping[str, Sequence["Trial"]],
     best: Mapping[str, "Trial | None"],
+    remarks: Sequence[str],
 ) -> str:
     from ftp.lab.report import Page, Tried, to_html
     from ftp.lab.worlds import of
@@ -117,5 +122,6 @@ def _page(
         for trial in trials
     ]
     facts = {"world": f"{world.name}: {world.title}", "licence": world.licence}
+    facts |= {f"odd about the data, {n}": remark for n, remark in enumerate(remarks, start=1)}
     facts |= {"shared settings": settings_text(shared_settings(options).items())} if shared_settings(options) else {}
     return to_html(Page(f"{world.title}: which way to fine-tune?", records, lines, options.command, facts))

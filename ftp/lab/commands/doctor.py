@@ -65,7 +65,7 @@ def _pictures(options: Namespace) -> int:
     world = worlds.of(settings)
     remarks = world.remarks()
     for row, text in world.inventory():
-        print(f"{row:10}{text}", flush=True)
+        print(f"{row:9} {text}", flush=True)
     for remark in remarks:
         print(f"look at   {remark}", flush=True)
     say("timing a few training steps")

@@ -90,6 +90,10 @@ def read_tree(root: Path, seed: int) -> Tree:
     strangers = {name: tuple(sorted({e.label for e in entries} - known)) for name, entries in splits.items()}
     mixed = {name: _mixed((e for e in entries if e.label in known), seed) for name, entries in splits.items()}
     for name in (name for name in mixed if not mixed[name]):
+        if name in split_off:
+            count, need = len(found["train"]), len(split_off) + 1
+            there = f"{root / 'id' / 'train'} has {_pictures(count)} of {len(classes)} classes"
+            raise LabError(f"{there}, too few to split off val and test; put at least {need} pictures into each class")
         where = root / FOLDERS.get(name, f"ood/{name}")
         raise LabError(f"{where} has no picture of a class of id/train; put some there, or remove the folder")
     return Tree(root, classes, mixed, split_off, {k: v for k, v in strangers.items() if v}, tuple(foreign))
@@ -168,7 +172,7 @@ ODD_MODES = {
     "1": "one bit, converted to RGB",
     "L": "grey, converted to RGB",
     "LA": "grey with transparency: converted to RGB, transparent places white",
-    "RGBA": "transparency: transparent places become white",
+    "RGBA": "RGB with transparency: transparent places become white",
 }
 
 
@@ -234,6 +238,13 @@ def _classes(tree: Tree, facts: Mapping[str, Facts]) -> Iterator[str]:
             yield (
                 f"{split} has no picture of {_named(absent)}, so nothing is measured there for "
                 f"{'it' if len(absent) == 1 else 'them'}: add some to {FOLDERS[split]}"
+            )
+    for split in tree.shifts:
+        absent = [name for name in tree.classes if not counts[split][name]]
+        if absent:
+            yield (
+                f"the shift {split} has no picture of {_named(absent)}, so its score is of the other classes alone; "
+                "nothing to do if that is meant"
             )
     single = [name for name in tree.classes if counts["train"][name] == 1]
     if single:

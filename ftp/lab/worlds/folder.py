@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 MOST_WORKERS = 8
 EXAMPLE = "example:"  # before the name of a tree of the kit
 PIXELS_AT_ONCE = 250 * 112 * 112  # of an evaluation
+SMALLEST = 8  # pixels of a side that can be damaged
 
 
 def _usual(name: str, otherwise: str) -> str:
@@ -120,6 +121,8 @@ class Folder(Classification):
         if not self.option("data"):
             how = "--set data=PATH on the command line, make app DATA=PATH for the page"
             return f"the world {self.name} needs your pictures; give a folder that has id/train/<class>/: {how}"
+        if 0 < int(self.option("size")) < SMALLEST:
+            return f"size is {self.option('size')}; it must be 0, for the size of the weights, or {SMALLEST} to 2048"
         try:
             check_root(self.root)
         except LabError as error:
