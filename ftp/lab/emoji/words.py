@@ -95,8 +95,8 @@ class Reading:
     def remark(self) -> str:
         """What a person should be told of it, in one sentence; "" if every word is known.
 
-        >>> read("a zzz tigger").remark
-        'left out, for these words were in no caption: zzz, tigger (did you mean tiger?)'
+        >>> read("a wug tigger").remark
+        'left out, for these words were in no caption: wug, tigger (did you mean tiger?)'
         """
         if not self.unknown:
             return ""

@@ -94,6 +94,8 @@ class NamedPictures(ImageTower):
     def __init__(self, classes: int) -> None:
         super().__init__()
         self.head = nn.Linear(MEETING, classes, bias=False)
+        with torch.no_grad():  # rows as long as those that a text tower would give at first
+            self.head.weight.copy_(F.normalize(torch.randn(classes, MEETING), dim=1) * FIRST_SCALE)
 
     def forward(self, x: Tensor) -> Tensor:
         return cast(Tensor, self.head(self.features(x)))

@@ -11,7 +11,8 @@ tower. So it can name things before any fine-tuning (zero-shot), and the head is
 A scene turns, scales and moves a thing on a pale ground, often with another one in a corner. The scenes of the six test
 sets are the same, so a shift is the artist's hand and nothing else. Validation has scenes of its own, by Noto alone.
 
-    pretrained=0 or 1     which of two pre-trainings, with two seeds
+    pretrained=first, second     which of two pre-trainings, with two seeds
+    pretrained=none              random weights: a model that sees nothing but Noto, to hold robustness against
     mixup, cutmix, smoothing, drop_path     the regularisers of the paper's Table 3; 0 is none
 """
 
@@ -43,11 +44,13 @@ HOME_ARTIST, *OTHERS = artists()
 EACH = 15  # things of each coarse class
 SCENES_OF = {"train": 20, "val": 4, "test": 6}  # of each thing
 SPLIT_SEED = 2023
+SEED_OF = {"first": 0, "second": 1}  # of the pre-trainings
+UNTRAINED = "none"
 
 
-def weights_path(pretrained: int = 0) -> Path:
-    """The file of both towers, by the seed of the pre-training."""
-    return MODELS / f"captions-{pretrained}.safetensors"
+def weights_path(pretrained: str = "first") -> Path:
+    """The file of both towers of a pre-training."""
+    return MODELS / f"captions-{SEED_OF[pretrained]}.safetensors"
 
 
 @functools.cache
@@ -65,7 +68,7 @@ def asked_things() -> tuple[Thing, ...]:
 
 
 @functools.cache
-def towers(pretrained: int = 0) -> CaptionModel:
+def towers(pretrained: str = "first") -> CaptionModel:
     """Both towers of a pre-training, to encode texts and pictures; read once, treat it as read-only."""
     from ftp.lab.models.caption_model import load_caption_model
 
@@ -80,7 +83,7 @@ class Captions(Classification):
     size = "150 things by six artists; 2 MB of weights, twice"
     order = 30
     options = {
-        "pretrained": Option(0, "which of two pre-trainings it starts from", 0, 1),
+        "pretrained": Option("first", "which pre-training it starts from", choices=(*SEED_OF, UNTRAINED)),
         "mixup": Option(0.0, "α of mixup: pictures and labels are blended by shares from Beta(α, α)", 0.0, 10.0),
         "cutmix": Option(
             0.0, "α of cutmix: a box of another picture is pasted in; its area from Beta(α, α)", 0.0, 10.0
@@ -101,13 +104,15 @@ class Captions(Classification):
         self.classes = tuple(thing.name for thing in asked_things())
 
     def data_version(self) -> str:
-        return (
-            f"emoji-{_sheets_hash()} split-{SPLIT_SEED} weights-{_hash(weights_path(self.option('pretrained')))[:12]}"
-        )
+        return f"emoji-{_sheets_hash()} split-{SPLIT_SEED} weights-{self._weights_hash()[:12]}"
+
+    def _weights_hash(self) -> str:
+        chosen = self.option("pretrained")
+        return UNTRAINED if chosen == UNTRAINED else _hash(weights_path(chosen))
 
     def layers(self) -> tuple[str, ...]:
         """By the header of the weights file: 8 bytes of length, then JSON; and the head."""
-        path = weights_path(self.option("pretrained"))
+        path = weights_path()  # the same names whatever the weights
         if not path.exists():
             return ()
         with path.open("rb") as file:
@@ -119,10 +124,13 @@ class Captions(Classification):
 
         from ftp.lab.models.caption_model import NamedPictures, zero_shot_head
 
-        both = towers(self.option("pretrained"))
-        model = NamedPictures(len(self.classes))
-        head = {"head.weight": zero_shot_head(both, self.classes)}
-        model.load_state_dict({**both.image.state_dict(), **head})
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            model = NamedPictures(len(self.classes))
+        if self.option("pretrained") != UNTRAINED:
+            both = towers(self.option("pretrained"))
+            head = {"head.weight": zero_shot_head(both, self.classes)}
+            model.load_state_dict({**both.image.state_dict(), **head})
         model.drop_path(self.option("drop_path"))
         return model.to(memory_format=torch.channels_last)
 
@@ -147,8 +155,7 @@ class Captions(Classification):
         return [(name, f"{count:,} pictures of {len(self.classes)} things") for name, count in rows.items()]
 
     def provenance(self) -> dict[str, Any]:
-        sha = _hash(weights_path(self.option("pretrained")))
-        return {"weights_sha256": sha, "images": {name: len(self.split(name)) for name in self.roles}}
+        return {"weights_sha256": self._weights_hash(), "images": {name: len(self.split(name)) for name in self.roles}}
 
 
 WORLD = Captions
