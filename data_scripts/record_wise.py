@@ -4,8 +4,8 @@
     .venv/bin/python data_scripts/record_wise.py --world WORLD --store runs.db --images 0
 
 A quarter of a minute for each run on one core; runs that the store does not hold are made first, and all must be made
-on one machine. `--images 0` takes every picture of each set, as the table does. `--strangers pretrained=second` adds the
-control: walks that begin at the pre-trained model of another option.
+on one machine. `--images 0` takes every picture of each set, as the table does. `--strangers pretrained=second` adds
+the control: walks that begin at the pre-trained model of another option.
 """
 
 import argparse
