@@ -20,7 +20,7 @@ from safetensors import safe_open
 from torch.nn import functional as F
 
 from ftp.lab.emoji import artists, pictures, things
-from ftp.lab.emoji.words import PADDING, STYLES, TEMPLATES, UNSEEN, captions_of, read, vocabulary
+from ftp.lab.emoji.words import PADDING, STYLES, TEMPLATES, UNSEEN, sentences_for, read, vocabulary
 from ftp.lab.models import sha256, write_weights
 from ftp.lab.models.caption_model import (
     LARGEST_SCALE,
@@ -69,7 +69,7 @@ class Pairs:
         captions = []
         for thing, n in zip(chosen.tolist(), by.tolist(), strict=True):
             kind = self.dice.choices(list(KINDS), list(KINDS.values()))[0]
-            captions.append(self.dice.choice(captions_of(things()[thing], SEEN[n], kind)))
+            captions.append(self.dice.choice(sentences_for(things()[thing], SEEN[n], kind)))
         rows = [read(caption).ids for caption in captions]
         ids = torch.full((BATCH, max(map(len, rows))), PADDING)
         for row, words in enumerate(rows):

@@ -161,7 +161,7 @@ def test_every_name_and_every_caption_of_the_pre_training_can_be_read() -> None:
         for text in (thing.name, thing.short):
             assert words.read(text).unknown == ()
     for thing, kind in itertools.product(emoji.things()[::37], ("name", "style", "kind and name", "kind")):
-        for caption in words.captions_of(thing, "openmoji_black", kind):
+        for caption in words.sentences_for(thing, "openmoji_black", kind):
             assert words.read(caption).unknown == ()
             assert "an icon that shows" not in caption  # the template that is kept for later
     assert set(words.STYLES) == set(emoji.artists()) - {"fluent_3d"}

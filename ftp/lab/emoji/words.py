@@ -2,7 +2,7 @@
 
 read("a drawing of a tiger").ids        # whole numbers for the text tower
 read("a purple tiger").unknown          # ('...',) whatever the vocabulary has not
-captions_of(things()[0], "noto")        # every caption that pre-training may draw for a picture
+sentences_for(things()[0], "noto")        # every caption that pre-training may draw for a picture
 """
 
 import difflib
@@ -149,7 +149,7 @@ def padded(captions: Sequence[str]) -> list[list[int]]:
     return [row + [PADDING] * (most - len(row)) for row in rows]
 
 
-def captions_of(thing: Thing, artist: str, kind: str = "name") -> list[str]:
+def sentences_for(thing: Thing, artist: str, kind: str = "name") -> list[str]:
     """The captions of a kind that pre-training draws from: "name", "style", "kind and name", "kind"."""
     names = list(dict.fromkeys((thing.name, thing.short)))
     if kind == "name":
