@@ -32,7 +32,6 @@ GRID: dict[str, dict[str, list[float]]] = {
     "linear_probe": {"lr": [0.01, 0.03, 0.1, 0.3]},
     "lp_ft": {"lr": RATES, "probe_lr": [0.03, 0.1]},
     "l2_sp": {"lr": RATES, "strength": [0.01, 0.1]},
-    "llrd": {"lr": RATES, "decay": [0.5, 0.7]},
     "ftp": {"lr": RATES, "gamma_lr": [0.01, 0.1]},
 }
 FIXED = {"linear_probe": PLAIN}  # part of its recipe, not tried
