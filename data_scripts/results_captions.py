@@ -4,6 +4,7 @@
 """
 
 import argparse
+import json
 import math
 import statistics
 from collections.abc import Callable, Sequence
@@ -17,6 +18,7 @@ from ftp.lab.figures import WiseCurve
 from ftp.lab.record import RunRecord
 from ftp.lab.recordings import described, groups, recorded
 from ftp.lab.recordings.extras import extra, has_extra
+from ftp.lab.worlds.captions import weights_path
 
 HOME = Path(__file__).resolve().parent.parent / "docs" / "captions.md"
 WORLD = "captions"
@@ -180,7 +182,8 @@ Differences are paired by seed; a verdict needs {holds} standard errors.
 
 SECOND = """## The second pre-training
 
-The same model pre-trained with another seed and for half the steps. The recipes are those of the first, not tuned again.
+The same model pre-trained with another seed and for half the steps. The recipes are those of the first; nothing was
+tuned again.
 
 | | {sets} | shifts |
 |---|{line}---:|
@@ -220,6 +223,13 @@ Four ways to choose α. The paper's looks at the shifts; the others see home val
 |---|---|---|---|---:|---:|---:|
 {rules}
 {strangers}"""
+
+
+def scale() -> float:
+    """The scale of the first pre-training, by the header of its weights: 8 bytes of length, then JSON."""
+    with weights_path().open("rb") as file:
+        note = json.loads(file.read(int.from_bytes(file.read(8), "little")))["__metadata__"]
+    return float(json.loads(note["about"])["scale"])
 
 
 def means(runs: Sequence[RunRecord], label: str) -> str:
@@ -360,7 +370,7 @@ def main() -> None:
         regularised=regularised(titles, numbers),
         edges=edges(sheet),
         val=f"{min(val):.1f} to {max(val):.1f} % over all trials",
-        scale=30,
+        scale=scale(),
     )
     asked.out.write_text(page.replace("\n\n\n", "\n\n"), encoding="utf-8")
     print(page)
