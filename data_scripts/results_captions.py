@@ -168,9 +168,9 @@ Differences are paired by seed; a verdict needs {holds} standard errors.
 {regularised}
 ## How it was chosen, and what to keep in mind
 
-- Four trials for every method, one seed that no table uses, judged by 600 validation pictures of Noto alone. Chosen at
+- Three trials for every method, one seed that no table uses, judged by 600 validation pictures of Noto alone. Chosen at
   the edge of what was tried: {edges}.
-- Home validation is nearly full ({val}), so it hardly tells the gentle from the rough; it is what anybody has.
+- On home validation the trials read {val}.
 - The body has seen every thing of the task by four of the five other artists, with its name. That is what there is to
   forget: the paper's CLIP has seen pictures like those of the shifts too.
 - The head is stored with the scale folded in, as in WiSE-FT, so its rows are {scale:.0f} long: γ of the head is in

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 MODELS = Path(__file__).resolve().parent.parent / "models"
 HOME_ARTIST, *OTHERS = artists()
 EACH = 15  # things of each coarse class
-SCENES_OF = {"train": 20, "val": 4, "test": 6}  # of each thing
+SCENES_OF = {"train": 20, "val": 4, "test": 4}  # of each thing
 SPLIT_SEED = 2023
 SEED_OF = {"first": 0, "second": 1}  # of the pre-trainings
 UNTRAINED = "none"
