@@ -8,6 +8,7 @@ Writes ftp/lab/recipes/captions.json: what was tried, what each trial gave, and 
 trial on one core. A trial is a whole run with a seed that no table uses, judged by the 600 validation pictures, which
 Noto drew; among equal accuracies the lower loss decides. No other artist is looked at. Where a method has a strength of
 its own the trials go to it, at the learning rate in the middle of the others. Zero-shot has nothing to choose.
+What was looked at before the trials were fixed stands in the same file, under "before".
 
 The regularisers of the paper's Table 3 are tried before, on plain fine-tuning, one at a time and all together: that
 decides the world's defaults. A linear probe never has them, as in the paper.
@@ -27,11 +28,11 @@ PLAIN = {"mixup": 0.0, "cutmix": 0.0, "smoothing": 0.0, "drop_path": 0.0}
 PAPER = {"mixup": 0.8, "cutmix": 1.0, "smoothing": 0.1, "drop_path": 0.2}
 
 GRID: dict[str, dict[str, list[float]]] = {
-    "finetune": {"lr": [0.001, 0.003, 0.01]},
+    "finetune": {"lr": [0.001, 0.002, 0.004]},
     "linear_probe": {"lr": [0.03, 0.1, 0.3]},
-    "lp_ft": {"lr": [0.003], "probe_lr": [0.03, 0.1, 0.3]},
-    "l2_sp": {"lr": [0.003], "strength": [0.01, 0.1, 1.0]},
-    "ftp": {"lr": [0.003], "gamma_lr": [0.01, 0.1, 1.0]},
+    "lp_ft": {"lr": [0.002], "probe_lr": [0.1, 0.3, 1.0]},
+    "l2_sp": {"lr": [0.002], "strength": [0.001, 0.01, 0.1]},
+    "ftp": {"lr": [0.002], "gamma_lr": [0.1, 0.3, 1.0]},
 }
 FIXED = {"linear_probe": PLAIN}  # part of its recipe, not tried
 

@@ -92,12 +92,12 @@ class Captions(Classification):
         "drop_path": Option(0.0, "how often the last block is skipped in training; earlier ones less", 0.0, 0.9),
     }
     defaults = {
-        "quick": {"steps": 100, "batch": 64, "optimizer": "adamw", "lr": 1e-3, "weight_decay": 0.1},
+        "quick": {"steps": 200, "batch": 32, "optimizer": "adamw", "lr": 2e-3, "weight_decay": 0.1},
         "full": {"steps": 400, "batch": 64, "optimizer": "adamw", "lr": 1e-3, "weight_decay": 0.1},
     }
     readout = ("head.*",)
     roles = {"train": "train", "val": "val", HOME_ARTIST: "home", **dict.fromkeys(OTHERS, "shift")}
-    step_seconds = 0.07
+    step_seconds = 0.05
 
     def __init__(self, options: Mapping[str, Value]) -> None:
         super().__init__(options)
