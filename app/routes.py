@@ -137,7 +137,7 @@ def sheet(request: Request) -> Response:
     world, name = str(request.path_params["world"]), str(request.path_params["name"])
     if world not in worlds.names() or not has_extra("ask", world) or name not in (TILES, *asking(world).sets):
         raise NotFound("there are no such pictures; the page's own links lead on")
-    data = worlds.load(world).tiles() if name == TILES else asking(world).sheet(name)
+    data = asking(world).tiles if name == TILES else asking(world).sheet(name)
     kind = "image/png" if name == TILES else "image/webp"
     return Response(
         data, media_type=kind, headers={"cache-control": "private, max-age=86400"}

@@ -19,20 +19,14 @@ from PIL import Image
 from ftp.lab import recordings, worlds
 from ftp.lab.ask import bytes_of, packed
 from ftp.lab.ask_walk import form, pictures, sets_of, walk
-from ftp.lab.emoji import TITLES
+from ftp.lab.emoji import TITLES, things
 from ftp.lab.store import Store
 
 METHODS = ("finetune", "ftp")
 ALPHAS = tuple(round(0.1 * i, 1) for i in range(11))
 FOUND_AT = ALPHAS[::2]  # where pictures can be found: their vectors are most of the file
 ACROSS, QUALITY = 15, 80  # pictures in a row of a sheet
-EXAMPLES = (
-    "a picture of a tiger",
-    "something to eat",
-    "a black and white fish",
-    "a red vehicle",
-    "an animal with wings",
-)
+EXAMPLES = ("a drawing of a tiger", "a red car", "a black and white dog", "some kind of food", "a soft and round hat")
 
 
 def sheet(pixels: torch.Tensor) -> str:
@@ -56,7 +50,7 @@ def main() -> None:
     torch.set_num_threads(1)
     recorded = "methods" in recordings.groups(asked.world)
     seed = asked.seed if asked.seed is not None else recordings.typical_seed(asked.world) if recorded else 0
-    world = worlds.load(asked.world)
+    world, short = worlds.load(asked.world), {thing.name: thing.short for thing in things()}
     with Store(asked.store) as store:
         records = finished(store, METHODS, [seed], asked.world)
         walks = [walk(record, store, ALPHAS) for record in records]
@@ -66,6 +60,8 @@ def main() -> None:
             "seed": seed,
             "towers": importlib.import_module(type(world).__module__).weights_path().name,
             "things": world.classes,
+            "short": [short.get(name, name) for name in world.classes],
+            "tiles": base64.b64encode(world.tiles()).decode(),
             "examples": EXAMPLES,
             "sets": [
                 {"name": n, "title": TITLES.get(n, n), "sheet": sheet(pictures(world, n))} for n in sets_of(world)
@@ -74,7 +70,7 @@ def main() -> None:
             "alphas": ALPHAS,
             "found_at": FOUND_AT,
             "vectors": packed(bytes_of(walks[0].vectors[:1].numpy())),  # of W0
-            "ways": [form(walked, FOUND_AT[1:]) for walked in walks],
+            "ways": [form(walked, run, FOUND_AT[1:]) for walked, run in zip(walks, records, strict=True)],
             "made_by": made_by(records),
         },
         asked.world,

@@ -38,7 +38,7 @@ function build(root, data, send) {
     const list = element("ol"), all = element("div", { class: "all numbers" });
     const waits = latest.hold && network.fixed === null;
     const box = element("div", { class: "cell", style: `--mine: ${color}` }, element("div", { class: "who" }, network.name),
-      waits ? element("div", { class: "held", title: "guess first" }, "?") : list, latest.words || waits ? "" : all);
+      waits ? element("div", { class: "held", title: "guess first" }, "?") : list, waits ? "" : all);
     const lines = Array.from({ length: waits ? 0 : TOP }, () => {
       const what = element("span", { class: "what" }), much = element("span", { class: "much numbers" });
       if (latest.words) {
@@ -130,7 +130,8 @@ function build(root, data, send) {
           line.much.textContent = `${fixed(100 * value, 0)} %`;
         }
       });
-      if (network.right.length) all.textContent = `all ${count()}: ${about}${fixed(rightShare(network, n, alpha), 0)} %`;
+      if (latest.words) all.textContent = latest.things[rows[0][0]];
+      else all.textContent = `all ${count()}: ${about}${fixed(rightShare(network, n, alpha), 0)} %`;
     }
     const said = latest.networks.map((network, k) => (latest.hold && network.fixed === null ? "?" : latest.targets.length
       ? `${latest.words ? "first" : "right"} in ${firsts[k]} of ${latest.sets.length}` : ""));

@@ -34,11 +34,12 @@ li .what { position: relative; overflow: hidden; white-space: nowrap; text-overf
 li .much { position: relative; flex: none; }
 li.right .what { font-weight: 700; }
 .all { font-size: 0.75rem; line-height: 1.15rem; padding: 0 0.2rem; }
+.words .all { text-align: center; overflow: hidden; white-space: nowrap; text-overflow: ellipsis; }
 .words ol { grid-template-columns: repeat(3, minmax(0, 1fr)); gap: 3px; }
 .words li { text-align: center; font-size: 0.75rem; line-height: 1.1rem; }
 .words li button { display: block; width: 100%; max-width: 52px; aspect-ratio: 1; padding: 0; margin: 0 auto;
   border-color: transparent; background-repeat: no-repeat; }
-.words li.right button { outline: 3px solid var(--st-primary-color); outline-offset: 1px; }
+.words li.right button { outline: 2px solid var(--st-primary-color); outline-offset: 0; }
 .held { text-align: center; font-size: 1.4rem; line-height: 4.8rem; }
 .palette { display: grid; grid-template-columns: repeat(auto-fill, 26px); gap: 2px; justify-content: space-between;
   margin-top: 0.5rem; }

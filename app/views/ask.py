@@ -122,7 +122,7 @@ def _found(asked: Asking) -> Found | None:
     """The text box, and what its caption finds; what is wrong with the text is said below the box."""
     text = st.text_input("Your caption", asked.examples[0], key="caption", bind="query-params")
     tries: dict[str, Any] = {"key": "ask_example", "on_change": _take_example, "label_visibility": "collapsed"}
-    st.pills("Or one of these captions", asked.examples, **tries)
+    st.pills("Or one of these", asked.examples, **tries)
     try:
         found = asked.found(text)
     except LabError as error:

@@ -85,6 +85,11 @@ class Asking:
         counts: list[list[int]] = self.recorded["ways"][way]["right"]
         return counts
 
+    @property
+    def tiles(self) -> bytes:
+        """A small picture of each thing, as `World.tiles` makes them."""
+        return base64.b64decode(self.recorded["tiles"])
+
     def sheet(self, name: str) -> bytes:
         """The pictures of a set, thing by thing, as one WebP of rows of `across`."""
         return base64.b64decode(self.recorded["sets"][self.sets.index(name)]["sheet"])
@@ -111,7 +116,8 @@ class Asking:
         vector = _tower(self.recorded["towers"]).encode(reading.ids)
         cells = tuple(tuple(map(_nearest, (vectors @ vector).transpose(1, 2, 0))) for vectors in self._vectors)
         words = set(words_of(text))
-        named = tuple(n for n, name in enumerate(self.things) if words >= set(words_of(name)))
+        both = zip(self.things, self.recorded["short"], strict=True)  # "automobile", and "car"
+        named = tuple(n for n, two in enumerate(both) if any(words >= set(words_of(name)) for name in two))
         return Found(cells, named, reading.remark)
 
 

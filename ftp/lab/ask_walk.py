@@ -3,7 +3,7 @@
 The weights are interpolated, never the outputs. `ftp.lab.ask` reads what is packed here, without torch.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,9 +22,8 @@ from ftp.lab.worlds import World
 
 @dataclass(frozen=True)
 class Walk:
-    """One run: at every alpha, in every set, for the picture of every label, its chances and its unit vector."""
+    """At every alpha, in every set, for the picture of every label: the network's chances and its unit vector."""
 
-    record: RunRecord
     alphas: tuple[float, ...]
     chances: Tensor  # (alphas, sets, labels, labels)
     vectors: Tensor  # (alphas, sets, labels, dimensions)
@@ -43,11 +42,17 @@ def pictures(world: World, name: str) -> Tensor:
     return inputs[first]
 
 
-@torch.no_grad()
 def walk(record: RunRecord, store: Store, alphas: Sequence[float]) -> Walk:
-    """Ask the network of a run, at every alpha, for the pictures of all sets."""
+    """Ask the network of a run, on its way from W0, for the pictures of all sets."""
     world, model = worlds.of(record.settings), model_of(record, store)
-    start, end = ends(record, world, model)
+    return between(world, model, *ends(record, world, model), alphas)
+
+
+@torch.no_grad()
+def between(
+    world: World, model: Any, start: Mapping[str, Tensor], end: Mapping[str, Tensor], alphas: Sequence[float]
+) -> Walk:
+    """Ask a network whose weights are mixed from two states; `model` ends with those of the last alpha."""
     inputs = torch.cat([pictures(world, name) for name in sets_of(world)])
     sizes = (len(sets_of(world)), len(world.classes))
     chances, vectors = [], []
@@ -56,11 +61,17 @@ def walk(record: RunRecord, store: Store, alphas: Sequence[float]) -> Walk:
         model.load_state_dict(interpolate(start, end, alpha))
         chances.append(model(inputs).softmax(-1).unflatten(0, sizes))
         vectors.append(model.features(inputs).unflatten(0, sizes))
-    return Walk(record, tuple(alphas), torch.stack(chances), torch.stack(vectors))
+    return Walk(tuple(alphas), torch.stack(chances), torch.stack(vectors))
 
 
-def form(walked: Walk, found_at: Sequence[float]) -> dict[str, Any]:
-    """A walk for JSON: the best answers of each picture, counts of right ones, and unit vectors at some alphas."""
+def form(walked: Walk, record: RunRecord, found_at: Sequence[float]) -> dict[str, Any]:
+    """The walk of a run for JSON: the best answers to each picture, counts of right ones, vectors at some alphas."""
+    about = {"method": record.settings.method, "run_id": record.run_id}
+    return {**about, **packed_walk(walked, found_at)}
+
+
+def packed_walk(walked: Walk, found_at: Sequence[float]) -> dict[str, Any]:
+    """The numbers of a walk, packed."""
     chances = walked.chances.permute(1, 2, 3, 0).numpy()  # (sets, labels, answers, alphas)
     right = (walked.chances.argmax(-1) == torch.arange(chances.shape[1])).sum(-1)  # (alphas, sets)
     chosen = [[candidates(cell) for cell in row] for row in chances]
@@ -73,8 +84,6 @@ def form(walked: Walk, found_at: Sequence[float]) -> dict[str, Any]:
             values[n, thing, : len(places)] = np.round(FULL * chances[n, thing, places])
     kept = [walked.alphas.index(alpha) for alpha in found_at]
     return {
-        "method": walked.record.settings.method,
-        "run_id": walked.record.run_id,
         "labels": packed(labels),
         "chances": packed(values),
         "right": right.T.tolist(),

@@ -60,9 +60,9 @@ def test_a_caption_is_answered_with_pictures():
     assert data["words"] is True
     assert 7 in data["targets"]
     assert data["alphas"] == list(ASKED.found_at)
-    page.text_input(key="caption").set_value("a zzz of food").run()
+    page.text_input(key="caption").set_value("a qqq of food").run()
     assert "Left out" in page.warning[0].value.replace("\\", "")
-    assert "zzz" in page.warning[0].value
+    assert "qqq" in page.warning[0].value
 
 
 @pytest.mark.parametrize(
@@ -70,10 +70,10 @@ def test_a_caption_is_answered_with_pictures():
     [
         ("  ", "The caption is empty"),
         ("", "The caption is empty"),
-        ("zzz", "No word of the caption"),
+        ("qqq", "No word of the caption"),
         ("food " * 30, "at most 24 are read"),
         ("x" * 1000, "The caption has 1000 characters"),
-        ("![](http://evil.example/x)", "No word"),
+        ("![](qq)", "No word of the caption was in any caption of the pre-training: qq;"),
     ],
 )
 def test_a_text_that_cannot_be_read_is_a_sentence(text, told):
@@ -86,7 +86,7 @@ def test_a_text_that_cannot_be_read_is_a_sentence(text, told):
 
 def test_an_example_is_taken_with_one_click():
     page = open_view("ask", world=WORLD, by="caption", guess="no")
-    page.button_group(key="ask_example").set_value([ASKED.examples[1]]).run()
+    page.button_group(key="ask_example").set_value(ASKED.examples[1]).run()
     assert page.text_input(key="caption").value == ASKED.examples[1]
 
 
