@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from ftp.lab import robustness
-from ftp.lab.figures.data import example
+from ftp.lab.figures.data import WiseCurve, example
+from ftp.lab.figures.logit_plane import logit_plane
 from ftp.lab.record import LabError
 from ftp.lab.robustness import Line, check, fit, line_of, line_through, logit
 from ftp.lab.summary import Metric
@@ -68,3 +69,17 @@ def test_runs_and_tables(monkeypatch: pytest.MonkeyPatch) -> None:
     assert line_of("digits") is None
     made = rows([example("ftp")], line=line.above)[0]
     assert made.robustness.mean == pytest.approx(made.ood_avg.mean - line.expected(made.id.mean))
+
+
+def test_the_figure_shows_runs_line_and_ways() -> None:
+    ordinary = [example("finetune", seed) for seed in (0, 3, 9)]
+    curve = WiseCurve("0" * 16, "ftp", (0.0, 1.0), (90.0, 97.0), (85.0, 80.0))
+    fig = logit_plane([example("ftp"), example("ftp", 1)], ordinary, [curve, curve])
+    assert [trace.name for trace in fig.data] == ["ordinary models", "their line", "FTP", "FTP, WiSE"]
+    line = line_through(ordinary)
+    for x, y in zip(fig.data[1].x, fig.data[1].y, strict=True):
+        assert y == pytest.approx(line.slope * x + line.intercept)
+    assert list(fig.data[3].x) == pytest.approx([logit(0.90), logit(0.97)])
+    assert fig.layout.xaxis.ticktext[5] == "10"
+    assert fig.layout.xaxis.tickvals[5] == pytest.approx(logit(0.1))
+    assert logit_plane([], ordinary, dark=True).data[0].name == "ordinary models"
