@@ -76,7 +76,9 @@ function build(root, data, send) {
     asked.classList.toggle("words", latest.words);
     asked.style.setProperty("--sets", latest.sets.length);
     asked.style.setProperty("--networks", latest.networks.length);
-    asked.replaceChildren(element("div", { class: "sets" }, names, sets), latest.words ? "" : palette());
+    const strip = latest.words ? "" : palette(), before = asked.querySelector(".palette")?.scrollLeft;
+    asked.replaceChildren(element("div", { class: "sets" }, names, sets), strip);
+    if (strip) strip.scrollLeft = before ?? strip.querySelector("[aria-checked=true]").offsetLeft - strip.clientWidth / 2;
   }
 
   function palette() {
@@ -91,8 +93,9 @@ function build(root, data, send) {
     box.addEventListener("keydown", (event) => {
       const from = all.indexOf(root.getRootNode().activeElement);
       if (from < 0) return;
-      const wide = all.filter((b) => b.offsetTop === all[0].offsetTop).length;
-      const step = { ArrowRight: 1, ArrowLeft: -1, ArrowDown: wide, ArrowUp: -wide, Home: -from, End: all.length - 1 - from }[event.key];
+      const same = (side) => all.filter((b) => b[side] === all[0][side]).length;
+      const [right, down] = all[1].offsetTop === all[0].offsetTop ? [1, same("offsetTop")] : [same("offsetLeft"), 1]; // on a phone column by column
+      const step = { ArrowRight: right, ArrowLeft: -right, ArrowDown: down, ArrowUp: -down, Home: -from, End: all.length - 1 - from }[event.key];
       if (step === undefined) return;
       event.preventDefault();
       const to = clamp(from + step, 0, all.length - 1);

@@ -47,8 +47,13 @@ li.right .what { font-weight: 700; }
   background-repeat: no-repeat; }
 .palette button[aria-checked=true] { outline: 3px solid var(--st-primary-color); outline-offset: 0; z-index: 1; }
 @media (max-width: 46rem) {
+  .scrub { position: sticky; top: 3.75rem; z-index: 2; background: var(--st-background-color); padding: 0.2rem 0; }
   .sets { grid-template-columns: minmax(0, 1fr); gap: 0.8rem; }
   .names { display: none; }
+  .asked { display: flex; flex-direction: column; }
+  .palette { order: -1; grid-auto-flow: column; grid-template: repeat(3, 34px) / none; grid-auto-columns: 34px;
+    justify-content: start; overflow-x: auto; padding: 3px; position: relative; }
+  .palette button { width: 34px; height: 34px; }
   .set, .asked.words .set { grid-template-columns: repeat(var(--networks), minmax(0, 1fr)); grid-template-rows: auto;
     grid-auto-rows: minmax(5.5rem, auto); }
   .head { grid-column: 1 / -1; text-align: left; font-weight: 600; display: flex; gap: 0.5rem; align-items: center; }

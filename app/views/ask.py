@@ -101,13 +101,11 @@ def verdict(asked: Asking, guess: str) -> str:
     mark = "Right" if chosen == best else "As good as right" if close else "Look again"
     home = [asked.right(0)[0][START], *(asked.right(way)[0][END] for way in range(len(asked.methods)))]
 
-    def listed(counts: Sequence[int]) -> str:
-        said = [f"{name} {count}" for name, count in zip(names(asked), counts, strict=True)]
-        return f"{', '.join(said[:-1])} and {said[-1]}"
-
+    first, *others = zip(names(asked), (sum(row) for row in answers_of), strict=True)
+    counts = [f"{first[0]} names {first[1]}", *(f"{name} {count}" for name, count in others)]
     return (
-        f"{mark}: of {len(asked.things)} things in {asked.titles[there]}, {listed([sum(row) for row in answers_of])} "
-        f"are named; in {asked.titles[0]}, {listed(home)}."
+        f"{mark}: of {len(asked.things)} things in {asked.titles[there]}, {', '.join(counts)}; "
+        f"in {asked.titles[0]} {', '.join(map(str, home))}."
     )
 
 

@@ -32,7 +32,7 @@ def test_it_waits_for_a_guess_and_then_says_who_names_how_many():
     page.radio(key="ask_guess").set_value("FTP").run()
     assert sent(page)["hold"] is False
     there = view.hardest(ASKED)
-    counts = f"Zero-shot {ASKED.right(0)[there][0]}, Vanilla FT {ASKED.right(0)[there][-1]} and FTP"
+    counts = f"Zero-shot names {ASKED.right(0)[there][0]}, Vanilla FT {ASKED.right(0)[there][-1]}, FTP"
     assert any(counts in said for said in bold(page))
 
 
