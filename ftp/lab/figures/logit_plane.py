@@ -31,7 +31,10 @@ def logit_plane(
     """
     line = line_through(ordinary)
     grey = theme(dark).muted
-    traces = [_dots("ordinary models", ordinary, grey, "circle-open"), _drawn_line(line, runs, grey)]
+    traces = [_dots("ordinary models", ordinary, grey, "circle-open"), _drawn_line(line, (line.low, line.high), grey)]
+    best = max((_pair(run)[0] for run in runs), default=line.high)
+    if best > line.high:  # no ordinary model is as good at home: nobody knows whether the line goes on so
+        traces.append(_drawn_line(line, (line.high, best), grey, "dash"))
     for group in groups(runs) if runs else []:
         look = style(group.method)
         traces.append(_dots(plain(group.name), group.records, look.color(dark), look.marker))
@@ -66,11 +69,10 @@ def _dots(name: str, records: Sequence[RunRecord], color: str, marker: str) -> g
     )
 
 
-def _drawn_line(line: Line, runs: Sequence[RunRecord], color: str) -> go.Scatter:
-    """From the worst home score of an ordinary model to the best home score of all."""
-    homes = [line.low, max([line.high, *(_pair(run)[0] for run in runs)])]
+def _drawn_line(line: Line, homes: Sequence[float], color: str, dash: str = "solid") -> go.Scatter:
     heights = [logit(line.expected(home) / 100) for home in homes]
-    return go.Scatter(name="their line", x=[logit(h / 100) for h in homes], y=heights, mode="lines", line_color=color)
+    name, look = "their line" if dash == "solid" else "continued", {"color": color, "dash": dash}
+    return go.Scatter(name=name, x=[logit(home / 100) for home in homes], y=heights, mode="lines", line=look)
 
 
 def _way(method: str, curves: Sequence[WiseCurve], dark: bool) -> go.Scatter:
