@@ -175,15 +175,15 @@ Differences are paired by seed; a verdict needs {holds} standard errors.
   forget: the paper's CLIP has seen pictures like those of the shifts too.
 - The head is stored with the scale folded in, as in WiSE-FT, so its rows are {scale:.0f} long: γ of the head is in
   those units.
-- Steps, batch, network and captions were fixed after one short look at how fast the contrastive loss falls; no shift
-  was looked at before the recipes were chosen. That such a setting shows strong forgetting was known from a trial
-  of the same idea with another network.
+- What was looked at before the trials were fixed, on home validation alone ({looks} runs, most of 100 steps of batch
+  64, {of_ft} of them plain fine-tuning, one FTP), is in the recipe under "before". It moved the runs to 200 steps of
+  batch 32 and the ranges of the trials. No fine-tuned network was tested on a shift before the recipes were chosen.
 """
 
 SECOND = """## The second pre-training
 
-The same model pre-trained with another seed and for half the steps. The recipes are those of the first; nothing was
-tuned again.
+The same model pre-trained with another seed and for a third of the steps. The recipes are those of the first; nothing
+was tuned again.
 
 | | {sets} | shifts |
 |---|{line}---:|
@@ -295,8 +295,8 @@ def main() -> None:
     world, sheet = worlds.load(WORLD), recipes.tuned(WORLD)
     by = {name: recorded(WORLD, name) for name in described(WORLD)["methods"].methods}
     titles = {name: methods.method(name).title for name in by}
-    gentle = recorded(WORLD, group="gentle")
-    slow = f"Vanilla FT at lr {gentle[0].settings.lr:g}"
+    gentle = recorded(WORLD, group="gentle") if "gentle" in groups(WORLD) else []
+    slow = f"Vanilla FT at lr {described(WORLD)['gentle'].given['lr']:g}"
     walks = Walks() if has_extra("wise", WORLD) else None
     line = robustness.line_of(WORLD) if "ordinary" in groups(WORLD) else None
     above = line.above if line else None
@@ -308,7 +308,8 @@ def main() -> None:
     numbers = Rows()
     for name, runs in by.items():
         numbers.add(titles[name], runs)
-    numbers.add(slow, gentle)
+    if gentle:
+        numbers.add(slow, gentle)
     claims: list[Claim] = [
         ("fine-tuning loses on the shifts what zero-shot had", "lower", "shifts", "Vanilla FT", "Zero-shot"),
         ("FTP loses less", "higher", "shifts", "FTP", "Vanilla FT"),
@@ -318,7 +319,7 @@ def main() -> None:
             for name in ("Zero-shot", "Linear Prob.", "LP-FT", "L2-SP")
         ),
     ]
-    questions: list[Claim] = [("a gentler hand", "", place, "FTP", slow) for place in ("shifts", "home")]
+    questions: list[Claim] = [("a gentler hand", "", place, "FTP", slow) for place in ("shifts", "home") if gentle]
     questions.append(("pictures damaged at home", "", "damaged", "FTP", "Vanilla FT"))
     if walks:
         for method, name in (("finetune", "WiSE-FT"), ("ftp", "WiSE-FTP")):
@@ -371,6 +372,8 @@ def main() -> None:
         edges=edges(sheet),
         val=f"{min(val):.1f} to {max(val):.1f} % over all trials",
         scale=scale(),
+        looks=len(sheet["before"]),
+        of_ft=sum(row["method"] == "finetune" for row in sheet["before"]),
     )
     asked.out.write_text(page.replace("\n\n\n", "\n\n"), encoding="utf-8")
     print(page)
