@@ -1,12 +1,13 @@
 """A link whose values make no sense is told so, and opens all the same: nothing is swallowed.
 
-A view says in `LINK` what the values of its address may be: names, or the ends of a range. The settings of a run are
+A view says in `LINK` what the values of its address may be: names, the ends of a range, or a function that gives the
+names for the name of a world. The settings of a run are
 checked against the world and the method of the address.
 """
 
 import difflib
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from types import ModuleType
 
 import streamlit as st
@@ -19,12 +20,16 @@ from ftp.lab.record import LabError
 from ftp.lab.settings import known, parse
 
 Allowed = Collection[str] | tuple[float, float]
+MOST = 12  # names that a sentence lists
 KEY = "what is wrong with the link"  # in the session: the page runs more than once before anybody can read
 
 
 def mistakes(view: ModuleType, query: Mapping[str, list[str]]) -> dict[str, str]:
     """What is wrong with the values of an address, a sentence for each of its keys."""
-    allowed: dict[str, Allowed] = {"world": worlds.names(), "method": methods.names(), **getattr(view, "LINK", {})}
+    own: dict[str, Allowed | Callable[[str], Allowed]] = getattr(view, "LINK", {})
+    place = query.get("world", [worlds.default()])[-1]
+    allowed: dict[str, Allowed] = {"world": worlds.names(), "method": methods.names()}
+    allowed |= {key: names(place) if callable(names) else names for key, names in own.items()}
     options = _options(query)
     problems = {}
     for key, values in query.items():
@@ -56,7 +61,8 @@ def _problem(key: str, value: str, allowed: Allowed) -> str:
     if value in names:
         return ""
     close = difflib.get_close_matches(value, names, n=1)
-    hint = f"did you mean {close[0]}?" if close else f"it may be {', '.join(names)}"
+    some = f"one of {len(names)}, such as {names[0]}" if len(names) > MOST else ", ".join(names)
+    hint = f"did you mean {close[0]}?" if close else f"it may be {some}"
     return f"{key} is {value!r} in this link, which is not there; {hint}"
 
 

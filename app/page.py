@@ -17,7 +17,20 @@ from ftp.lab.palette import palette
 from ftp.lab.record import LabError
 
 VIEWS = Path(__file__).resolve().parent / "views"
-ORDER = ("live", "microscope", "race", "corruptions", "wise", "tasks", "geometry", "runs", "paper", "wall", "teacher")
+ORDER = (
+    "live",
+    "microscope",
+    "race",
+    "corruptions",
+    "wise",
+    "ask",
+    "tasks",
+    "geometry",
+    "runs",
+    "paper",
+    "wall",
+    "teacher",
+)
 LABELS = {"wise": "WiSE", "paper": "Paper map", "wall": "Class wall"}
 STYLE = """
 [data-testid=stMainBlockContainer] { padding: 4.2rem 2rem 1.5rem; }

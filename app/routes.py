@@ -22,15 +22,18 @@ from app.supervisor import supervisor
 from app.tails import Whole, whole_of
 from ftp.lab import methods, worlds
 from ftp.lab.answers import known_pictures
+from ftp.lab.ask import asking
 from ftp.lab.jobs import JOBS, Order
 from ftp.lab.record import RUN_ID, LabError, RunRecord, Settings, event_dict, finite
 from ftp.lab.recordings import find, recorded
+from ftp.lab.recordings.extras import has_extra
 from ftp.lab.run import identify
 from ftp.lab.settings import resolve
 from ftp.lab.store import DamagedError, Store, summarised
 
 DIGITS = re.compile(r"-?[0-9]{1,18}")
 NO_STORE = {"cache-control": "no-store"}
+TILES = "tiles"  # beside the names of sets
 MOST = 500  # points of the class wall
 Answer = Callable[[Request], dict[str, Any] | Response]
 
@@ -39,6 +42,7 @@ def routes(wall: bool) -> list[Route]:
     """All routes; the class wall only on a server for a class."""
     looks: dict[str, Answer] = {"/api/health": health, "/api/run/{run_id}/tail": tail}
     looks["/api/run/{run_id}/pictures"] = pictures
+    looks["/api/sheet/{world}/{name}"] = sheet
     looks |= {f"/api/run/{{run_id}}/{job.name}": _result_of(job.name) for job in JOBS.values() if job.suffix}
     if wall:
         looks["/api/wall"] = class_wall
@@ -126,6 +130,18 @@ def pictures(request: Request) -> dict[str, Any] | Response:
     except LabError:  # a world, or data, that are no longer here
         sheet = None
     return JSONResponse(sheet or {}, headers={"cache-control": "private, max-age=600"} if sheet else NO_STORE)
+
+
+def sheet(request: Request) -> Response:
+    """The recorded pictures of a set of a world, or a tile of each of its labels, as one picture."""
+    world, name = str(request.path_params["world"]), str(request.path_params["name"])
+    if world not in worlds.names() or not has_extra("ask", world) or name not in (TILES, *asking(world).sets):
+        raise NotFound("there are no such pictures; the page's own links lead on")
+    data = asking(world).tiles if name == TILES else asking(world).sheet(name)
+    kind = "image/png" if name == TILES else "image/webp"
+    return Response(
+        data, media_type=kind, headers={"cache-control": "private, max-age=86400"}
+    )  # the page asks by version
 
 
 @functools.lru_cache(2048)

@@ -67,6 +67,7 @@ function component(build) {
       mounted.set(call.parentElement, instance);
     }
     return () => {
+      if (instance.call !== call) return; // Streamlit may end a call that a rerun overtook after the next one has begun
       instance.end?.();
       instance.root.remove();
       mounted.delete(call.parentElement);

@@ -13,6 +13,7 @@ from app.components.wise import Way, scrubber
 from app.supervisor import supervisor
 from app.world import current
 from ftp.lab import noise, worlds
+from ftp.lab.alpha import from_dict
 from ftp.lab.figures import WiseCurve
 from ftp.lab.figures.template import style
 from ftp.lab.figures.wise_curve import table
@@ -20,7 +21,6 @@ from ftp.lab.jobs import Order
 from ftp.lab.record import RunRecord
 from ftp.lab.recordings.extras import extra, has_extra
 from ftp.lab.summary import Metric, average
-from ftp.lab.table import ACCURACY
 from ftp.lab.worlds import World
 
 TITLE = "Between pre-trained and fine-tuned (WiSE)"
@@ -97,7 +97,8 @@ def way_of(curves: Sequence[WiseCurve]) -> Way:
     at = {name: list(zip(*rows, strict=True)) for name, rows in columns.items()}
     mean = {name: tuple(map(average, values)) for name, values in at.items()}
     spread = {name: tuple(map(statistics.stdev, values)) for name, values in at.items()} if len(curves) > 1 else None
-    return Way(replace(curves[0], id=mean["id"], ood_avg=mean["ood"]), spread)
+    bare = replace(curves[0], val=(), val_error=(), shifts={})  # of which no mean was taken
+    return Way(replace(bare, id=mean["id"], ood_avg=mean["ood"]), spread)
 
 
 @dataclass(frozen=True)
@@ -144,10 +145,7 @@ def curve_of(row: dict[str, Any]) -> WiseCurve:
     >>> curve_of({"run_id": "a", "method": "ftp", "alphas": [0], "id": [90], "ood_avg": [80], "seed": 1}).seed
     1
     """
-    numbers = {name: tuple(float(v) for v in row[name]) for name in ("alphas", "id", "ood_avg")}
-    metric = Metric(**row["metric"]) if "metric" in row else ACCURACY  # of recordings from before there were others
-    about: dict[str, Any] = {"run_id": row["run_id"], "method": row["method"], "seed": int(row.get("seed", 0))}
-    return WiseCurve(**about, **numbers, metric=metric)  # type: ignore[arg-type]
+    return from_dict(row)
 
 
 def answer(best: Sequence[Best]) -> str:

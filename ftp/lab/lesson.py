@@ -30,7 +30,7 @@ __all__ += ["method_color", "pictures", "plan", "predict", "progress", "retrain"
 
 FONT = "Helvetica, Arial, sans-serif"
 CARD = 26  # pixels below a figure for the card
-VIEWS = ("live", "microscope", "race", "corruptions", "wise", "tasks", "geometry", "runs", "paper")
+VIEWS = ("live", "microscope", "race", "corruptions", "wise", "ask", "tasks", "geometry", "runs", "paper")
 APP = "http://127.0.0.1:8501"
 _trained: set[str] = set()  # the scales at which this process was asked to train runs in place of the recorded ones
 PROBE_SECONDS = 0.002  # what `_probe` takes on the machine on which the lessons were timed

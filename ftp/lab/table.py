@@ -7,7 +7,7 @@ lower is better its sign is turned, so that a positive Δ is always a gain.
 
 import math
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -74,6 +74,7 @@ class Row:
     id_delta: float = math.nan
     ood_delta: float = math.nan
     metric: Metric = ACCURACY
+    robustness: Spread = Spread()  # effective robustness, where the world has a line of ordinary models
 
 
 @dataclass(frozen=True)
@@ -146,8 +147,15 @@ def differences(all_settings: Sequence[Settings]) -> dict[str, list[Value | None
     return {name: column for name, column in columns_of.items() if any(value != column[0] for value in column)}
 
 
-def rows(records: Iterable[RunRecord]) -> list[Row]:
+def rows(
+    records: Iterable[RunRecord],
+    beyond: Callable[[Group], Iterable[Row]] = lambda group: (),
+    line: Callable[[float, float], float] | None = None,
+) -> list[Row]:
     """The table's rows. If fine-tuning was run with several settings, a row is compared with the nearest of them.
+
+    beyond: further rows that are made of the runs of a group, such as WiSE; they stand at the end.
+    line: effective robustness from the scores at home and on the shifts; see `ftp.lab.robustness`.
 
     >>> from ftp.lab.figures.data import example
     >>> rows([example("finetune")])[0].ood_avg
@@ -160,8 +168,10 @@ def rows(records: Iterable[RunRecord]) -> list[Row]:
             if set(result["ood"]) != set(shifts):
                 have = f"{called(record)} has the shifts {', '.join(result['ood'])}"
                 raise LabError(f"{have} and others have {', '.join(shifts)}; compare runs with the same shifts")
-    bare_rows = [_row(group, shifts) for group in run_groups]
-    return [_with_deltas(row, group, run_groups, bare_rows) for row, group in zip(bare_rows, run_groups, strict=True)]
+    bare_rows = [_row(group, shifts, line) for group in run_groups]
+    pairs = list(zip(bare_rows, run_groups, strict=True))
+    pairs += [(row, group) for group in run_groups for row in beyond(group)]
+    return [_with_deltas(row, group, run_groups, bare_rows) for row, group in pairs]
 
 
 def columns(table: Sequence[Row]) -> dict[str, list[Cell]]:
@@ -173,6 +183,8 @@ def columns(table: Sequence[Row]) -> dict[str, list[Cell]]:
     shifted = any(math.isfinite(row.ood_avg.mean) for row in table)
     if shifted:
         out[f"OOD Avg.{arrow}"] = marked([row.ood_avg for row in table], metric)
+    if any(math.isfinite(row.robustness.mean) for row in table):
+        out["Eff. rob."] = marked([row.robustness for row in table], DELTA)
     out["ID Δ (%)"] = marked([Spread(row.id_delta) for row in table], DELTA)
     if shifted:
         out["OOD Δ (%)"] = marked([Spread(row.ood_delta) for row in table], DELTA)
@@ -267,12 +279,17 @@ def _names(all_settings: Sequence[Settings]) -> list[str]:
     return names
 
 
-def _row(group: Group, shifts: Sequence[str]) -> Row:
+def _row(group: Group, shifts: Sequence[str], line: Callable[[float, float], float] | None) -> Row:
     names = ("id", "ood_avg", "corruption_avg", "seconds_per_step")
     accuracy, average, corrupted, seconds = (spread(r[name] for r in group.results) for name in names)
     ood = {shift: spread(r["ood"][shift] for r in group.results) for shift in shifts}
     metric = group.records[0].measures.main
-    return Row(group.method, group.name, len(group.results), accuracy, ood, average, corrupted, seconds, metric=metric)
+    above = spread(line(r["id"], r["ood_avg"]) for r in group.results) if line else Spread()
+    return Row(
+        *(group.method, group.name, len(group.results), accuracy, ood, average, corrupted, seconds),
+        metric=metric,
+        robustness=above,
+    )
 
 
 def _with_deltas(row: Row, group: Group, peers: Sequence[Group], peer_rows: Sequence[Row]) -> Row:
@@ -341,6 +358,8 @@ def _flat(row: Row) -> dict[str, str]:
     numbers: dict[str, float] = {}
     for name, value in {"id": row.id, **row.ood, "ood_avg": row.ood_avg, "corruption_avg": row.corruption_avg}.items():
         numbers |= {name: value.mean, f"{name}_std": value.std}
+    if math.isfinite(row.robustness.mean):
+        numbers |= {"robustness": row.robustness.mean, "robustness_std": row.robustness.std}
     numbers |= {"id_delta": row.id_delta, "ood_delta": row.ood_delta, "seconds_per_step": row.seconds.mean}
     texts = {name: f"{value:.6g}" if math.isfinite(value) else "" for name, value in numbers.items()}
     return {"method": row.method, "name": row.name, "seeds": str(row.seeds)} | texts

@@ -54,13 +54,17 @@ def test_what_can_be_done_with_a_finished_run(tiny: tuple[Path, Said], lab: Call
 
     said = lab("wise", run[:4], "--alphas", 3, "--images", 1500, "--json", "--store", path)
     curve = json.loads(said.out)
-    assert set(curve) == {"run_id", "method", "seed", "alphas", "id", "ood_avg", "best"}
+    names = {"run_id", "method", "seed", "metric", "alphas", "id", "ood_avg", "val", "val_error", "shifts"}
+    assert set(curve) == names | {"best", "chosen"}
+    assert set(curve["chosen"]) == {"best_mean", "best_val", "one_error", "knee"}
     assert curve["alphas"] == [0.0, 0.5, 1.0]
     assert curve["id"][-1] == pytest.approx(result["id"])  # the end of the way is the run itself
     assert curve["ood_avg"][-1] == pytest.approx(result["ood_avg"])
     lines = lab("wise", run, "--alphas", 2, "--images", 50, "--store", path).out.splitlines()
-    assert [line.split()[0] for line in lines] == ["alpha", "0", "1"]
-    assert sum("<- best mean of both" in line for line in lines) == 1
+    assert [line.split()[0] for line in lines[:3]] == ["alpha", "0", "1"]
+    assert sum("<-" in line and "best mean of all sets" in line for line in lines) == 1
+    assert "looks at the test sets of home and of every shift" in lines[4]
+    assert all("looks at home validation only" in line for line in lines[5:8])
 
     assert lab("export", run, "--weights", "w.safetensors", "--store", path).code == 0
     assert "stem.weight" in load_file(tmp_path / "w.safetensors")

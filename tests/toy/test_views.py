@@ -21,6 +21,7 @@ from ftp.lab.store import Store
 
 FITS = {"live", "geometry", "runs", "paper"}
 MISFITS = {
+    "ask": "Toy slopes has no network of pictures and words that was recorded, so nobody would answer.",
     "microscope": "No single step was recorded in Toy slopes.",
     "race": "Toy slopes has no shifts, and this race is between home and shifts.",
     "corruptions": "Nothing damaged was recorded in Toy slopes.",

@@ -28,14 +28,25 @@ def main(options: Namespace) -> int:
     sheet = recipes.tuned(world, scale())
     if not sheet:
         head = f"{world} has no tuned recipe at scale {scale()}, so runs use the settings of the world and the methods."
+    elif "published" in sheet:
+        head = _published(sheet, options.method)
     elif options.method:
         head = _trials(sheet, options.method)
     else:
         head = _overview(sheet)
-    if sheet and scale() not in recipes.sheet(world):
+    if sheet and "published" not in sheet and scale() not in recipes.sheet(world):
         head = f"Nothing was tuned at scale {scale()}: a run takes the settings tuned at scale quick.\n\n{head}"
     put("\n\n".join(part for part in (head, _in_use(world, options.method) if options.method else "") if part))
     return 0
+
+
+def _published(sheet: Mapping[str, Any], method: str | None) -> str:
+    """Settings that were printed, not tuned, and the source of each."""
+    rows = [("method", "setting", "value", "source")]
+    for name, choice in sheet["recipe"].items():
+        if method in (None, name):
+            rows += [(name, key, str(value), sheet["source"][name][key]) for key, value in choice.items()]
+    return "\n".join([f"Published: {sheet['published']}", *([columns(rows)] if len(rows) > 1 else [])])
 
 
 def _overview(sheet: Mapping[str, Any]) -> str:

@@ -6,10 +6,14 @@ from typing import TYPE_CHECKING
 from ftp.lab.commands._many import run_all, shared_settings, tell_failures
 from ftp.lab.commands._parser import add_many, choice, chosen
 from ftp.lab.commands._shared import put, store_path
+from ftp.lab.commands._timing import at_a_time
+from ftp.lab.progress import say
 from ftp.lab.worlds import default, world
 
 if TYPE_CHECKING:
+    from ftp.lab.figures import WiseCurve
     from ftp.lab.record import RunRecord
+    from ftp.lab.store import Store
 
 HELP = "the paper's table: all methods, several seeds"
 EXAMPLE = f"ftp-lab table {default()} --methods finetune,ftp --seeds 5"
@@ -34,17 +38,46 @@ def main(options: Namespace) -> int:
     with Store(store_path(options.store)) as store:
         outcomes = run_all(wanted, store, options)
         records = [store.load(outcome.run_id) for outcome in outcomes if not outcome.error]
+        curves = _walked(records, store, options) if records else {}
     if records:
-        put(_text(records, options.format))
+        put(_text(records, options.format, curves))
     return tell_failures(outcomes)
 
 
-def _text(records: "list[RunRecord]", form: str) -> str:
-    """The paper's Tab. 1 or, for tasks in a row, its Tab. 5."""
-    from ftp.lab import table, task_table
+def _walked(records: "list[RunRecord]", store: "Store", options: Namespace) -> "dict[str, WiseCurve]":
+    """The way of fine-tuning and of FTP from the pre-trained model, if that is a model of its own; else none."""
+    from ftp.lab import worlds
+    from ftp.lab.alpha import IN_TABLE, RULES, WALKED
+    from ftp.lab.wise import is_whole, walked
+
+    chosen_runs = [r for r in records if r.settings.method in WALKED and is_whole(worlds.of(r.settings))]
+    if not chosen_runs:
+        return {}
+    say(
+        f"walking from the pre-trained model to {len(chosen_runs)} fine-tuned ones (WiSE); alpha is chosen in two ways:"
+    )
+    for name in IN_TABLE:
+        say(f"  {RULES[name].title}: looks at {RULES[name].sees}")
+    from ftp.lab.train import pick_device
+
+    device = str(pick_device(options.device))
+    return walked(chosen_runs, store, at_a_time(options.jobs, len(chosen_runs)), device)
+
+
+def _text(records: "list[RunRecord]", form: str, curves: "dict[str, WiseCurve]") -> str:
+    """The paper's Tab. 1 and 3 or, for tasks in a row, its Tab. 5."""
+    from ftp.lab import alpha, robustness, table, task_table
 
     if task_table.are_in_tasks(records):
         in_tasks = task_table.task_table(records)
         forms = {"md": task_table.to_markdown, "latex": task_table.to_latex, "csv": task_table.to_csv}
         return forms[form](in_tasks)
-    return {"md": table.to_markdown, "latex": table.to_latex, "csv": table.to_csv}[form](table.rows(records))
+    line = robustness.line_of(records[0].settings.world)
+    above = line.above if line else None
+    rows = table.rows(records, lambda group: alpha.rows_of(group, curves, above), above)
+    beyond = [row.name for row in rows if line and not line.covers(row.id.mean)]
+    if line and beyond:
+        span = f"{line.low:.1f} to {line.high:.1f}"
+        say(f"effective robustness: its line was fitted for home scores of {span}, and is continued for: ")
+        say(f"  {'; '.join(beyond)}")
+    return {"md": table.to_markdown, "latex": table.to_latex, "csv": table.to_csv}[form](rows)

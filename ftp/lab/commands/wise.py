@@ -2,11 +2,16 @@
 
 import json
 from argparse import ArgumentParser, Namespace
+from dataclasses import asdict
+from typing import TYPE_CHECKING
 
 from ftp.lab.commands._parser import add_device, add_store, add_threads, whole
 from ftp.lab.commands._shared import check_target, columns, load_run, number, put, stored
 from ftp.lab.progress import Progress
 from ftp.lab.record import finite
+
+if TYPE_CHECKING:
+    from ftp.lab.figures import WiseCurve
 
 HELP = "walk from the pre-trained weights to those of a run (WiSE)"
 EXAMPLE = "ftp-lab wise 1f2e3d4c --alphas 11"
@@ -33,6 +38,7 @@ def main(options: Namespace) -> int:
         import torch
 
         from ftp.lab import worlds
+        from ftp.lab.alpha import HOME_ONLY, RULES
         from ftp.lab.train import pick_device
         from ftp.lab.wise import wise
 
@@ -40,7 +46,7 @@ def main(options: Namespace) -> int:
         alphas = [i / (options.alphas - 1) for i in range(options.alphas)]
         device = str(pick_device(options.device))
         world = worlds.of(record.settings)
-        for name in (world.home, *world.shifts):
+        for name in (*world.measures.splits("val"), world.home, *world.shifts):
             world.split(name)  # loaded before the clock of the bar starts
         with Progress(len(alphas), "points") as progress:
             ended: list[float] = []
@@ -50,14 +56,23 @@ def main(options: Namespace) -> int:
                 progress.at(len(ended))
 
             curve = wise(record, store, alphas, device=device, limit=options.images, progress=show)
-    rows = list(zip(curve.alphas, curve.id, curve.ood_avg, strict=True))
-    top = curve.metric.best(row[1] + row[2] for row in rows)
-    best = next(alpha for alpha, home, shifted in rows if home + shifted == top)
+    picked = {rule.name: rule.choose(curve) for rule in RULES.values() if curve.val or rule.sees != HOME_ONLY}
     if options.json:
-        names = {"run_id": record.run_id, "method": record.settings.method, "seed": record.settings.seed}
-        numbers = {"alphas": curve.alphas, "id": curve.id, "ood_avg": curve.ood_avg, "best": best}
-        put(json.dumps(finite({**names, **numbers}), indent=2, allow_nan=False), options.json)
+        numbers = asdict(curve) | {"best": picked["best_mean"], "chosen": picked}
+        put(json.dumps(finite(numbers), indent=2, allow_nan=False), options.json)
     if options.json != "-":
-        lines = [(f"{a:.3g}", number(x), number(y), "<- best mean of both" if a == best else "") for a, x, y in rows]
-        put(columns([("alpha", "ID", "OOD avg.", ""), *lines], right=[0, 1, 2]))
+        put(_text(curve, picked))
     return 0
+
+
+def _text(curve: "WiseCurve", picked: dict[str, float]) -> str:
+    """The curve, and what each rule takes, with what it looks at."""
+    from ftp.lab.alpha import RULES, all_sets
+
+    val = curve.val or [float("nan")] * len(curve.alphas)
+    lines = [["alpha", "val", "ID", "OOD avg.", "all sets", ""]]
+    for row in zip(curve.alphas, val, curve.id, curve.ood_avg, all_sets(curve), strict=True):
+        marks = [RULES[name].title for name, alpha in picked.items() if alpha == row[0]]
+        lines.append([f"{row[0]:.3g}", *map(number, row[1:]), f"<- {', '.join(marks)}" if marks else ""])
+    sees = [(RULES[name].title, f"alpha {alpha:.3g}", f"looks at {RULES[name].sees}") for name, alpha in picked.items()]
+    return f"{columns(lines, right=range(5))}\n\n{columns(sees)}"

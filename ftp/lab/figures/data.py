@@ -3,8 +3,8 @@
 import html
 import math
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from ftp.lab.continual import in_tasks
 from ftp.lab.record import CORRUPTIONS, EvalEvent, LabError, RunRecord, Settings, StepEvent, result_of
@@ -21,6 +21,8 @@ NORM = re.compile(r"(norm|bn|gn|ln)(_?\d*)$|(downsample|shortcut|bridge)\.1$", r
 class WiseCurve:
     """The main metric along W0 + alpha (W - W0) of one run, alpha from 0 (pre-trained) to 1 (fine-tuned).
 
+    val, val_error: home validation and its standard error; shifts: the curve of each. Older recordings lack them.
+
     >>> WiseCurve("a run", "ftp", (0.0, 1.0), (90.0,), (80.0, 85.0))
     Traceback (most recent call last):
     ftp.lab.record.LabError: the curve of a run has 2 alphas, 1 id and 2 ood_avg; give one of each per point
@@ -33,12 +35,20 @@ class WiseCurve:
     ood_avg: tuple[float, ...]
     seed: int = 0
     metric: Metric = ACCURACY
+    val: tuple[float, ...] = ()
+    val_error: tuple[float, ...] = ()
+    shifts: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         counts = len(self.alphas), len(self.id), len(self.ood_avg)
         if len(set(counts)) > 1:
             have = "{} alphas, {} id and {} ood_avg".format(*counts)
             raise LabError(f"the curve of {self.run_id} has {have}; give one of each per point")
+        more = {"val": self.val, "val_error": self.val_error, **self.shifts}
+        for name, values in more.items():
+            if values and len(values) != len(self.alphas):
+                have = f"{len(self.alphas)} alphas and {len(values)} of {name}"
+                raise LabError(f"the curve of {self.run_id} has {have}; give one of each per point")
 
 
 def plain(text: str) -> str:

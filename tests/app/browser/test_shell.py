@@ -5,12 +5,13 @@ from collections.abc import Callable
 
 import pytest
 from browsers import axe, open_menu, settled
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Browser, Page, expect
 from servers import Server
 
 from app import page as app_page
 
 pytestmark = pytest.mark.slow
+COMPONENTS = app_page.VIEWS.parent / "components"
 
 
 def test_every_view_opens_under_its_own_address(visit: Callable[..., Page]) -> None:
@@ -70,3 +71,21 @@ def test_the_first_chart_comes_soon(visit: Callable[..., Page], server: Server) 
     page = visit("/")
     page.wait_for_selector(".ftp-player .accuracy .main-svg")
     print(f"server up after {server.up_seconds:.1f} s, first chart after {time.monotonic() - began:.1f} s")
+
+
+def test_a_call_that_was_overtaken_does_not_take_the_component_away(browser: Browser) -> None:
+    script = (COMPONENTS / "_common.js").read_text(encoding="utf-8")
+    found = browser.new_page().evaluate(
+        """(script) => {
+            const component = new Function(`${script}; return component;`)();
+            const parentElement = document.body, ends = [];
+            const shown = component(() => ({ update() {}, end() { ends.push(1); } }));
+            const [first, second] = [{}, {}].map((data) => shown({ parentElement, data }));
+            first();  // late: the second call is what is on the page
+            const kept = parentElement.querySelectorAll(".root").length;
+            second();
+            return [kept, parentElement.querySelectorAll(".root").length, ends.length];
+        }""",
+        script,
+    )
+    assert found == [1, 0, 1]
