@@ -36,7 +36,7 @@ class DenseWorld(World):
     """A subclass has the option `task`, and says in `kinds` what the labels of semseg are, background first."""
 
     dense = True
-    metrics = (MIOU,)  # of the default task; the options decide
+    metrics: ClassVar[tuple[Metric, ...]] = (MIOU,)  # of the default task; the options decide
     corruptions = ("fog", "defocus_blur", "gaussian_noise", "brightness")  # the paper's four
     unanchored = readout = ("decoder.*",)
     kinds: ClassVar[tuple[str, ...]] = ("background",)
