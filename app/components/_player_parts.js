@@ -169,7 +169,8 @@ function standsOn(run) {
 function accuracyLayout(run, look) {
   const metric = metricOf(run), empty = run.evals.length ? {} : { range: [metric.low, metric.high] };
   const roles = Object.values(run.measures.roles), thin = roles.includes("shift") ? "; thin: each shift" : "";
-  const name = axisName(metric, "").trim(), title = name[0].toUpperCase() + name.slice(1);
+  const name = axisName(metric, "").trim();
+  const title = /^.[a-z]/.test(name) ? name[0].toUpperCase() + name.slice(1) : name;  // mIoU stays as it is
   return layoutOf(look, { title: heading(`${title}${thin}${standsOn(run)}`, look), uirevision: run.id, height: 200, showlegend: true,
     legend: { orientation: "h", x: 0, y: -0.16, yanchor: "top", font: { size: 11, color: look.text },
       entrywidth: 0.33, entrywidthmode: "fraction", itemwidth: 30, bgcolor: "rgba(0,0,0,0)" },

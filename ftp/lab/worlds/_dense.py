@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 IGNORED = 255  # in a map of labels and in a map of normals
 SHORT = 1e-6  # a vector below this length has no direction
 PARTS = ("background", "head", "torso", "upper arm", "lower arm", "upper leg", "lower leg")
-MIOU = Metric("mIoU", "%")
+MIOU = Metric("mIoU", "%", per_picture=False)
 # the paper's "RMSE" is probably the first of these two; both are measured, and each is called what it is
-ANGLE = Metric("mean angle", "°", higher_is_better=False, high=180.0)
-ANGLE_RMSE = Metric("angle RMSE", "°", higher_is_better=False, high=180.0)
+ANGLE = Metric("mean angle", "°", higher_is_better=False, high=180.0, per_picture=False)
+ANGLE_RMSE = Metric("angle RMSE", "°", higher_is_better=False, high=180.0, per_picture=False)
 TASK = Option(
     "semseg",
     "what is drawn: kinds of things, body parts, or surface normals",
