@@ -20,7 +20,7 @@ SIDE = 64
 IGNORED = 255  # the label of a pixel that counts nothing
 BORDER = 2  # pixels at the rim that are ignored
 FAR, NEAR = 1e6, 1e-3
-WALK = 48  # steps toward a torus
+ROUNDS, WALK = 10, 24  # of so many steps each toward a torus
 CORNERS = ((-0.3, -0.3), (0.3, -0.3), (-0.3, 0.3), (0.3, 0.3))  # of a pixel: where the smoothing rays go
 SHAPES = KINDS[1:7]
 GLASS = (0.80, 0.88, 0.90)
@@ -388,9 +388,13 @@ def _torus(o: Tensor, d: Tensor, size: Tensor) -> tuple[Tensor, Tensor]:
     b, c = _dot(o, d), _dot(o, o) - (large + small).square()
     h = (b * b - c).clamp(min=0).sqrt()
     t, end = (-b - h).clamp(min=0), -b + h
-    for _ in range(WALK):
-        gap = _ring(o + d * t[:, None], large, small)[0]
-        t = torch.minimum(t + gap, end + 0.01)
+    walking = torch.arange(len(t))
+    for _ in range(ROUNDS):  # few need more than one: those that pass close by one side and meet the other
+        p, v, far, r, s, stop = t[walking], d[walking], o[walking], large[walking], small[walking], end[walking] + 0.01
+        for _ in range(WALK):
+            p = torch.minimum(p + _ring(far + v * p[:, None], r, s)[0], stop)
+        t[walking] = p
+        walking = walking[(p < stop) & (_ring(far + v * p[:, None], r, s)[0] > NEAR / 2)]
     point = o + d * t[:, None]
     gap, away = _ring(point, large, small)
     return torch.where((gap < NEAR) & (t < end), t, FAR), away
