@@ -11,7 +11,8 @@ import torch
 from PIL import Image
 from scipy.io import savemat
 
-from ftp.lab import worlds
+from ftp.lab import recipes, worlds
+from ftp.lab.__main__ import main
 from ftp.lab.evaluate import Corrupted
 from ftp.lab.models.swin import swin_maps
 from ftp.lab.record import EvalEvent, LabError, StartEvent
@@ -95,7 +96,7 @@ def _no_cache_of_mine(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.
 
 
 def settings(tree: Path, task: str = "semseg", method: str = "ftp", **given: Any) -> Any:
-    small = {"model": "torchvision:swin_t", "weights": "none", "size": 32, "width": 8, "steps": 2, "batch": 4}
+    small = {"model": "torchvision:swin_t", "weights": "none", "size": 32, "decoder_width": 8, "steps": 2, "batch": 4}
     return resolve(WORLD, method, {"data": str(tree), "task": task, **small, **given})
 
 
@@ -238,6 +239,41 @@ def test_the_paper_s_recipe_is_the_default() -> None:
     chosen = {row.name: row.value for row in known(WORLD, "ftp")}
     wanted = {"optimizer": "adamw", "lr": 1e-4, "weight_decay": 1e-4, "batch": 8, "size": 512, "steps": 60 * 562}
     assert {name: chosen[name] for name in wanted} == wanted
+
+
+@pytest.mark.parametrize(
+    ("task", "strength", "decay", "gamma", "k"),
+    [("semseg", 5e-4, 0.65, 4.0, 1.0), ("parts", 1e-4, 0.45, 8.0, 0.0), ("normals", 1e-4, 0.65, 4.0, 0.0)],
+)
+def test_the_strengths_are_those_of_table_9(task: str, strength: float, decay: float, gamma: float, k: float) -> None:
+    wanted = {"l2_sp": ("strength", strength), "llrd": ("decay", decay), "mars_sp": ("gamma", gamma), "ftp": ("k", k)}
+    for method, (name, value) in wanted.items():
+        (row,) = [row for row in known(WORLD, method, {"task": task}) if row.name == name]
+        assert (row.value, row.source) == (value, "recipe")
+
+
+def test_every_setting_says_where_it_comes_from(capsys: pytest.CaptureFixture[str]) -> None:
+    for task in ("semseg", "parts", "normals"):
+        sources = recipes.tuned(WORLD, "quick", {"task": task})["sources"]
+        assert {"steps", "batch", "optimizer", "lr", "weight_decay", "size", "decoder_width"} <= set(
+            sources["every method"]
+        )
+        said = [text for of_method in sources.values() for text in of_method.values()]
+        assert all(text.startswith(("paper", "released code", "assumed")) for text in said)
+        for method, settings_of in recipes.tuned(WORLD, "quick", {"task": task})["recipe"].items():
+            assert settings_of.keys() <= sources[method].keys()
+    assert main(["recipe", WORLD, "ftp", "--set", "task=parts"]) == 0
+    shown = capsys.readouterr().out
+    assert "Published: what the paper's Tab. 9 gives" in shown
+    assert "  k: paper, Tab. 9" in shown
+    assert "Chosen on ID validation" not in shown
+    assert main(["recipe", WORLD]) == 0
+    assert "Nothing was tuned here." in capsys.readouterr().out
+
+
+def test_every_method_of_the_table_has_a_place_here(tree: Path) -> None:
+    for method in ("finetune", "adapter", "bitfit", "l2_sp", "mars_sp", "llrd", "tpgm", "ftp"):
+        assert settings(tree, "parts", method).method == method
 
 
 def test_what_is_assumed_is_said(tree: Path) -> None:

@@ -76,7 +76,7 @@ def _division(world: str, given: Mapping[str, Any]) -> str:
     name, parts = tuning["divided_by"], list(tuning["parts"])
     shown = given.get(name, parts[0])
     others = " or ".join(f"{name}={value}" for value in parts if value != shown)
-    return f"Tuned for each {name} by itself. This is {name}={shown}; for the others add --set {others}."
+    return f"There is a recipe for each {name}. This is {name}={shown}; for the others add --set {others}."
 
 
 def _overview(sheet: Mapping[str, Any]) -> str:
@@ -97,6 +97,9 @@ def _overview(sheet: Mapping[str, Any]) -> str:
 
 
 def _budget(sheet: Mapping[str, Any]) -> str:
+    """What was spent on every method; of settings that were published and not tuned, where they come from."""
+    if "source" in sheet:
+        return str(sheet["source"])
     budget = sheet.get("budget", {})
     lines = ["Chosen on ID validation alone, with the same budget for every method:"]
     lines += [f"  {name.replace('_', ' ')}: {_value(value)}" for name, value in budget.items()]
@@ -111,6 +114,8 @@ def _trials(sheet: Mapping[str, Any], method: str) -> str:
     """All trials of a method, best first."""
     trials = sheet.get("outcome", {}).get(method, [])
     choice = sheet.get("recipe", {}).get(method, {})
+    if "source" in sheet:
+        return "\n".join([_budget(sheet), *_sources(sheet, method)])
     if not trials:
         return f"{method} was not tuned here."
     rows = [("val", "of each seed", "settings", "")]
@@ -120,6 +125,12 @@ def _trials(sheet: Mapping[str, Any], method: str) -> str:
         mark = "<- chosen" if _is_chosen(trial, choice) else ""
         rows.append((number(trial.get("val_mean")), seeds, settings_text(trial["settings"].items()), mark))
     return "\n".join([_budget(sheet), columns(rows, right=[0])])
+
+
+def _sources(sheet: Mapping[str, Any], method: str) -> list[str]:
+    """Of every setting whose source is known, where it was said; a method's own last."""
+    every, own = (sheet.get("sources", {}).get(name, {}) for name in ("every method", method))
+    return [f"  {name}: {source}" for name, source in {**every, **own}.items()]
 
 
 def _is_chosen(trial: Mapping[str, Any], choice: Mapping[str, Any]) -> bool:

@@ -90,7 +90,7 @@ class Pascal(DenseWorld):
         ),
         "weights": Option("pretrained", "downloaded, or random for a try", choices=("pretrained", "none")),
         "size": Option(512, "pixels of a side", 32, 2048),
-        "width": Option(256, "channels of the decoder", 4, 4096),
+        "decoder_width": Option(256, "channels of the decoder", 4, 4096),
     }
     defaults = {"quick": RECIPE, "full": RECIPE}
     kinds = THINGS
@@ -176,7 +176,7 @@ class Pascal(DenseWorld):
             pretrained = self.option("weights") == "pretrained"
             encoder = swin_maps(str(self.option("model")), int(self.option("size")), pretrained)
             torch.manual_seed(seed)
-            return DenseNetwork(encoder, self.outputs, int(self.option("width")), MEAN, STD)
+            return DenseNetwork(encoder, self.outputs, int(self.option("decoder_width")), MEAN, STD)
 
     def split(self, name: str, labels: float = 1.0) -> Photographs:
         names = self.pictures(name)
