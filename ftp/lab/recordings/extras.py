@@ -5,6 +5,7 @@ corruptions   every kind of damage at every severity, with pictures (record_corr
 microscope    single steps of some layers (record_microscope.py)
 pictures      the first pictures of home and of each shift, with their labels (record_pictures.py)
 mistakes      what is taken for what after tasks in a row (record_mistakes.py)
+dense         scenes turned and damaged, with truth and predictions of every pixel (record_dense.py)
 """
 
 import functools
@@ -17,7 +18,7 @@ from ftp.lab.record import LabError
 from ftp.lab.worlds import default
 
 HOME = Path(__file__).resolve().parent
-NAMES = ("wise", "corruptions", "microscope", "pictures", "mistakes")
+NAMES = ("wise", "corruptions", "microscope", "pictures", "mistakes", "dense")
 
 
 def has_extra(name: str, world: str | None = None) -> bool:
