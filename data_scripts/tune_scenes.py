@@ -65,8 +65,9 @@ def trial(task: str, method: str, chosen: dict[str, Any]) -> tuple[float | None,
 def tune(task: str, method: str, out: Path) -> None:
     """All trials of a method; its part of the sheet is written at once."""
     from ftp.lab.worlds import load
+    from ftp.lab.worlds.scenes import SPLITS
 
-    metric, rows = load("scenes", {"task": task}).metrics[0], []
+    metric, rows, pictures = load("scenes", {"task": task}).metrics[0], [], SPLITS["val"][2]
     for chosen in TRIALS[method]:
         value, seconds = trial(task, method, chosen)
         rows.append({"settings": chosen, "val_mean": value and round(value, 3), "seconds": round(seconds, 1)})
@@ -86,7 +87,7 @@ def tune(task: str, method: str, out: Path) -> None:
     sheet["budget"] = {
         "trials": 3,
         "seeds": [SEED],
-        "chosen_by": f"{metric.name} on the 80 validation pictures of the home look, after the last step",
+        "chosen_by": f"{metric.name} on the {pictures} validation pictures of the home look, after the last step",
         "made_by": "data_scripts/tune_scenes.py",
     }
     tuning["parts"] = {name: tuning["parts"][name] for name in TASKS if name in tuning["parts"]}
