@@ -35,9 +35,9 @@ HOME_SCENES = 4  # with a figure
 TOGETHER = 32  # drawn at once, and given to a network at once
 # the dials of the camera: what of the scene they move, and by how many degrees
 CAMERA = {
-    "azimuth": ("camera round the scene", "round the scene", tuple(range(-60, 61, 15))),
-    "elevation": ("camera higher up", "higher up", tuple(range(0, 49, 8))),
-    "roll": ("camera tilted", "tilted", tuple(range(-45, 46, 15))),
+    "azimuth": ("camera round the scene", "round the scene", tuple(range(-60, 61, 10))),
+    "elevation": ("camera higher up", "higher up", tuple(range(0, 49, 6))),
+    "roll": ("camera tilted", "tilted", tuple(range(-40, 41, 10))),
 }
 # how a notebook gets the same picture and its truth
 AS_IT_IS = 'pictures, truth = world.split("{split}").batch(torch.tensor([{number}]))'

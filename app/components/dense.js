@@ -3,7 +3,8 @@ const PAUSE = 700; // milliseconds for each place of the dial when it plays
 const FAR = 60; // degrees: the error map is full from here on
 const OFF = 30; // degrees from which a direction counts as far off
 const MIDDLE = 128, REACH = 127, IGNORED = 255; // see ftp/lab/map_sheets.py
-const WIDE = 470, HIGH = 172, LEFT = 40, RIGHT = 10, TOP = 10, BOTTOM = 42;
+const WIDE = 430, HIGH = 150, LEFT = 36, RIGHT = 18, TOP = 10, BOTTOM = 42;
+const LABELLED = 9; // places: of more, every other has its label
 const DRAG = 22; // pixels for each place of the dial
 const DASHES = { solid: "none", dash: "9 6", dot: "2 5", dashdot: "9 5 2 5", longdash: "14 6", longdashdot: "14 5 2 5" };
 const still = () => matchMedia("(prefers-reduced-motion: reduce)").matches;
@@ -201,7 +202,7 @@ function build(root, first, send) {
       mark.style.display = cross ? "" : "none";
       if (cross) Object.assign(mark.style, { left: `${(100 * (cross[0] + 0.5)) / data.side}%`, top: `${(100 * (cross[1] + 0.5)) / data.side}%` });
     }
-    if (!cross) { here.textContent = data.hint; return; }
+    if (!cross) { here.textContent = ""; return; }
     const [x, y] = cross, name = (n) => data.classes[n] ?? `label ${n}`;
     if (data.classes.length) {
       const is = drawn.truth(x, y), says = drawn.said(x, y);
@@ -218,7 +219,7 @@ function build(root, first, send) {
     plane.replaceChildren();
     for (const v of [low, (low + high) / 2, high]) plane.append(element("line", { x1: LEFT, x2: WIDE - RIGHT, y1: up(v), y2: up(v), stroke: "var(--line)" }),
       element("text", { x: LEFT - 6, y: up(v) + 5, "text-anchor": "end" }, String(v)));
-    d.values.forEach((_, n) => plane.append(element("text", { x: across(n), y: HIGH - BOTTOM + 17, "text-anchor": n === last ? "end" : "middle" }, label(d, n))));
+    d.values.forEach((_, n) => { if (last < LABELLED || n % 2 === 0) plane.append(element("text", { x: across(n), y: HIGH - BOTTOM + 17, "text-anchor": "middle" }, label(d, n))); });
     const name = `${isCamera(d) ? d.title : `severity of ${d.title}`}; ${axisName(data.metric, "").trim()}`;
     plane.append(element("text", { x: (LEFT + WIDE) / 2, y: HIGH - 5, "text-anchor": "middle" }, name),
       element("line", { x1: across(at.place), x2: across(at.place), y1: TOP, y2: HIGH - BOTTOM, stroke: "var(--st-primary-color)", "stroke-width": 3 }));
@@ -237,7 +238,7 @@ function build(root, first, send) {
     const chip = (style, text, kind = "chip") => element("span", { class: "entry" }, element("span", { class: kind, style }), text);
     const grey = `background: repeating-linear-gradient(135deg, ${data.look.ignored} 0 3px, ${data.look.hatch} 3px 6px)`;
     if (data.classes.length) {
-      legend.replaceChildren(...data.classes.map((name, n) => chip(`background: ${data.colors[n]}`, name)), chip(`background: ${data.look.wrong}`, "wrong"), chip(grey, "not counted"));
+      legend.replaceChildren(...data.classes.map((name, n) => chip(`background: ${data.colors[n]}`, name)), chip(grey, "not counted"));
       return;
     }
     const ball = element("canvas", { width: 44, height: 44, class: "ball", role: "img", "aria-label": "A ball in these colours" }), context = ball.getContext("2d"), pixels = context.createImageData(44, 44);

@@ -14,7 +14,7 @@ STYLE = """
 .top { display: grid; grid-template-columns: auto minmax(0, 1fr); gap: 0.25rem 1.2rem; align-items: center; }
 .strip { display: grid; grid-template-columns: repeat(5, 3.4rem); gap: 4px; }
 .thumb { width: 3.4rem; height: 2.9rem; padding: 0; border-width: 2px; border-radius: 6px; image-rendering: pixelated;
-  position: relative; overflow: hidden; background-repeat: no-repeat; }
+  position: relative; overflow: hidden; background-repeat: no-repeat; background-clip: padding-box; }
 .thumb span { position: absolute; left: 0; right: 0; bottom: 0; font-size: 0.72rem; line-height: 1.25;
   background: var(--st-background-color); color: var(--st-text-color); }
 .turn { min-width: 0; }
@@ -25,7 +25,7 @@ button[aria-pressed=true] { border: 2px solid var(--st-primary-color); font-weig
 .dial { display: flex; gap: 0.8rem; align-items: center; margin-top: 0.2rem; }
 .dial strong { min-width: 4rem; font-variant-numeric: tabular-nums; }
 .dial button { flex: none; padding: 0 0.6rem; min-width: 5.6rem; }
-.four { display: grid; grid-template-columns: repeat(4, minmax(0, 13.2rem)); gap: 0.2rem 0.8rem; margin: 0.3rem 0; }
+.four { display: grid; grid-template-columns: repeat(4, minmax(0, 13.2rem)); gap: 0.2rem 0.8rem; margin: 0.25rem 0; }
 figure { margin: 0; }
 figcaption { font-size: 0.9rem; font-weight: 600; white-space: nowrap; overflow: hidden; text-overflow: ellipsis; }
 .frame { position: relative; line-height: 0; }
@@ -41,7 +41,7 @@ figcaption { font-size: 0.9rem; font-weight: 600; white-space: nowrap; overflow:
 .ball { width: 30px; height: 30px; }
 .note { font-size: 0.875rem; margin: 0; }
 .says { margin: 0.2rem 0 0; }
-.here { min-height: 1.4em; }
+.here { min-height: 1.5em; }
 .below { display: grid; grid-template-columns: minmax(13rem, 17rem) minmax(0, 30rem); gap: 0.3rem 1.5rem;
   align-items: center; }
 .methods { display: grid; gap: 0.25rem; }
@@ -55,6 +55,7 @@ figcaption { font-size: 0.9rem; font-weight: 600; white-space: nowrap; overflow:
 }
 """
 _COMPONENT = component("dense", STYLE)
+NAMES = {"linear_probe": "Frozen encoder"}  # what that method is where the read-out is a whole decoder
 
 
 @dataclass(frozen=True)
@@ -77,7 +78,6 @@ class ShownDense:
     data: Mapping[str, Any]
     scenes: Sequence[tuple[str, str]]  # a short name, and a whole one
     nothing: str  # why a picture may count nothing
-    hint: str  # what stands where the cross is described, as long as there is none
 
     @property
     def of_task(self) -> Mapping[str, Any]:
@@ -100,7 +100,7 @@ def dense(shown: ShownDense, start: Place, dark: bool, hold: bool) -> Place:
     runs = []
     for run in task["runs"]:
         line = style(run["method"])
-        look = {"name": line.name, "light": line.light, "dark": line.dark, "dash": line.dash}
+        look = {"name": NAMES.get(run["method"], line.name), "light": line.light, "dark": line.dark, "dash": line.dash}
         runs.append({**look, "method": run["method"], "side": run["side"], "scores": run["scores"]})
     sent = {
         "world": shown.world,
@@ -119,7 +119,6 @@ def dense(shown: ShownDense, start: Place, dark: bool, hold: bool) -> Place:
         "start": asdict(start),
         "look": {"right": colors.grid, "wrong": colors.loss, "ignored": colors.anchor, "hatch": colors.paper},
         "nothing": shown.nothing,
-        "hint": shown.hint,
         "dark": dark,
         "hold": hold,
     }

@@ -9,30 +9,27 @@ import streamlit as st
 
 from app import run_chooser, widgets
 from app.components.dense import Place, ShownDense, dense
-from app.world import current
-from ftp.lab import noise, recordings, worlds
+from app.world import choose_option, current
+from ftp.lab import noise
 from ftp.lab.catalogue import corruptions
 from ftp.lab.figures.template import style
 from ftp.lab.record import RunRecord
 from ftp.lab.recordings.extras import extra, has_extra
-from ftp.lab.settings import resolve
 from ftp.lab.summary import Metric, average
 from ftp.lab.worlds import World
 
 TITLE = "Every pixel"
 QUESTION = "Where does the prediction break when the camera turns or the air thickens?"
-TASKS = {"semseg": "Things", "parts": "Body parts", "normals": "Surface normals"}
 ABOUT = {
-    "semseg": "Which **thing** is at each pixel?",
-    "parts": "Which **part of a body** is at each pixel? A picture without a figure counts nothing.",
-    "normals": "Which way does the **surface face**? The sky faces nowhere.",
+    "semseg": "What is at each pixel?",
+    "parts": "Which part of a body is at each pixel?",
+    "normals": "Which way does the surface face at each pixel?",
 }
 PICTURE = (
-    "None of these networks saw a damaged picture, or one from high above, while it was fine-tuned. "
-    "**Drag the picture** or move the dial, then switch the method."
+    "No damage, and no view from high above, was seen in fine-tuning. **Drag the picture** or move the dial, "
+    "then switch the method; point at a pixel for its name."
 )
 NOTHING = "nothing here counts in this task, so there is no score."
-HINT = "Point at a picture, or use the arrow keys on it: here stands what is at that pixel."
 PLAIN, CAMERA = "finetune", ("azimuth", "elevation", "roll")
 LINK: dict[str, Any] = {"scene": (0.0, 99.0), "dial": (*CAMERA, *corruptions()), "at": (-180.0, 180.0)}
 Damaged = Mapping[str, Mapping[int, float]]  # the score at the last severity, by kind and seed
@@ -49,19 +46,19 @@ def render() -> None:
     data = extra("dense", world.name)
     left, right = st.columns([1, 3.4], gap="medium")
     with left:
-        world = _with_task(world, data)
+        world = choose_option(world, "task", list(data["tasks"]))
         kinds = [spoken(kind) for kind in world.corruptions]
         runs = recorded_of(world.name, str(world.option("task")))
         question = f"At severity 5, what hurts {style(PLAIN).name} most?"
         guess = widgets.predict("dense_guess", question, kinds) if runs else None
-        st.markdown(f"{ABOUT.get(str(world.option('task')), '')} {PICTURE}")
+        if runs and guess:
+            widgets.answer(answer(runs, world, guess))
+        st.caption(f"{ABOUT.get(str(world.option('task')), '')} {PICTURE}")
+        st.caption(_standing(data["tasks"][world.option("task")]))
     shown = _shown(world, data)
     start = _start(shown)
     with right:
         at = dense(shown, start, widgets.dark(), bool(runs) and widgets.waits(guess))
-        if runs and guess:
-            widgets.answer(answer(runs, world, guess))
-        st.caption(_standing(shown))
     dial = next(dial for dial in data["dials"] if dial["name"] == at.dial)
     params = {"scene": at.scene, "method": at.method, "dial": at.dial, "at": dial["values"][at.place]}
     for name, value in params.items():
@@ -69,16 +66,6 @@ def render() -> None:
     widgets.data_table(rows(shown), "dense")
     code = python_of(world, data, at)
     widgets.sharing("dense", {"task": world.option("task"), **params}, code, run_chooser.lesson("15", "12"))
-
-
-def _with_task(world: World, data: Mapping[str, Any]) -> World:
-    """The chosen world with the task that is chosen here; the address keeps it."""
-    names = [name for name in world.options["task"].choices or () if name in data["tasks"]]
-    usual, asked = str(world.options["task"].default), str(world.option("task"))
-    look: dict[str, Any] = {"format_func": lambda name: TASKS.get(name, name), "key": "dense_task"}
-    chosen = st.segmented_control("Task", names, default=asked if asked in names else usual, required=True, **look)
-    widgets.link("task", [chosen or usual], [usual])
-    return worlds.load(world.name, {**world.chosen, "task": chosen or usual})
 
 
 def _shown(world: World, data: Mapping[str, Any]) -> ShownDense:
@@ -89,7 +76,7 @@ def _shown(world: World, data: Mapping[str, Any]) -> ShownDense:
         name = f"home {counts[split]}" if split == world.home else split
         where = "the home test set" if split == world.home else f"the shift {split}"
         names.append((name, f"{name}: picture {scene['number'] + 1} of {where}"))
-    return ShownDense(world.name, str(world.option("task")), world.metrics[0], data, names, NOTHING, HINT)
+    return ShownDense(world.name, str(world.option("task")), world.metrics[0], data, names, NOTHING)
 
 
 def _start(shown: ShownDense) -> Place:
@@ -132,14 +119,7 @@ def spoken(kind: str) -> str:
 @functools.lru_cache(16)
 def recorded_of(world: str, task: str) -> tuple[RunRecord, ...]:
     """The recorded runs of a task with their tuned settings, all seeds."""
-    groups = recordings.groups(world) if world in recordings.worlds() else ()
-    every = [run for group in groups for run in recordings.recorded(world, group=group)]
-    alike = {run.settings: run for run in every if run.settings.options.get("task") == task and run.result}
-    return tuple(
-        run
-        for settings, run in alike.items()
-        if settings == resolve(world, settings.method, {"task": task, "seed": settings.seed})
-    )
+    return tuple(run for run in widgets.recorded_runs(world) if run.settings.options.get("task") == task and run.result)
 
 
 def damaged(runs: Sequence[RunRecord], method: str) -> Damaged:
@@ -173,17 +153,18 @@ def answer(runs: Sequence[RunRecord], world: World, guess: str) -> str:
         return "No damaged pictures of these runs were recorded, so nobody can say which hurts most."
     bad = worst(scores, metric)
     verdict = "Right" if guess in map(spoken, bad) else "Look again"
-    others = [f"{spoken(k).lower()} {metric.with_unit(average(v), 0)}" for k, v in scores.items() if k != bad[0]]
+    others = [f"{spoken(k).lower()} {metric.text(average(v), 0)}" for k, v in scores.items() if k != bad[0]]
     level = f" (about the same: {', '.join(spoken(k).lower() for k in bad[1:])})" if bad[1:] else ""
     clean = average([float((r.result or {})["id"]) for r in runs if r.settings.method == PLAIN])
-    count = len(scores[bad[0]])
-    said = (
-        f"{verdict}: {spoken(bad[0]).lower()}{level} takes {style(PLAIN).name} from {metric.with_unit(clean, 0)} "
-        f"{metric.name} to {metric.with_unit(average(scores[bad[0]]), 0)}; {', '.join(others)}"
-    )
+    fallen = metric.with_unit(average(scores[bad[0]]), 0)
     ours = damaged(runs, "ftp").get(bad[0])
-    also = f" FTP has {metric.with_unit(average(ours), 0)} there." if ours else ""
-    return f"{said} (whole home test set, mean of {count} seed{'s' * (count > 1)}).{also}"
+    also = f", FTP to {metric.with_unit(average(ours), 0)}" if ours else ""
+    count = len(scores[bad[0]])
+    return (
+        f"{verdict}: {spoken(bad[0]).lower()}{level} takes {style(PLAIN).name} from {metric.with_unit(clean, 0)} "
+        f"{metric.name} to {fallen}{also}. The others leave {style(PLAIN).name}: {', '.join(others)}. "
+        f"All home test pictures, {count} seed{'s' * (count > 1)}."
+    )
 
 
 def rows(shown: ShownDense) -> list[dict[str, Any]]:
@@ -208,7 +189,6 @@ def python_of(world: World, data: Mapping[str, Any], at: Place) -> str:
     return f"""import torch
 from ftp.lab import worlds
 from ftp.lab.run import execute, model_of
-from ftp.lab.settings import resolve
 from ftp.lab.store import Store
 
 world = worlds.load("{world.name}", {world.chosen})
@@ -222,11 +202,10 @@ with torch.no_grad():
 print(meter.values())"""
 
 
-def _standing(shown: ShownDense) -> str:
+def _standing(task: Mapping[str, Any]) -> str:
     """What the curves stand on."""
-    runs = shown.of_task["runs"]
-    over = "over the kinds that are in it, " if shown.of_task["classes"] else ""
+    over = ", over the kinds that are in it" if task["classes"] else ""
     return (
-        f"Score of one picture, {over}of runs with seed {runs[0]['seed']}: it shows how a network fails, and cannot "
-        "tell who is better. Race has whole test sets and all seeds."
+        f"One picture{over}, and seed {task['runs'][0]['seed']} alone: it shows how a network fails, not who is "
+        "better. Race has whole test sets and all seeds."
     )

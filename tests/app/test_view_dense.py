@@ -44,7 +44,7 @@ def test_it_opens_in_its_world_and_the_three_tasks_can_be_chosen():
     assert data["classes"][0] == "background"
     assert len(data["colors"]) == len(data["classes"])
     for task in ("parts", "normals"):
-        page.segmented_control(key="dense_task").set_value(task).run()
+        page.segmented_control(key="option task").set_value(task).run()
         assert not page.exception
         data = sent(page)
         assert (data["task"], data["metric"]["higher_is_better"]) == (task, task == "parts")
@@ -83,7 +83,7 @@ def test_what_a_browser_sends_is_checked():
     good = {"scene": 3, "method": "llrd", "dial": "roll", "place": 6}
     assert checked(good, task, start) == Place(3, "llrd", "roll", 6)
     changes = ({"scene": 99}, {"scene": "0"}, {"scene": True}, {"method": "x"}, {"method": ["ftp"]}, {"dial": {}})
-    for bad in (None, [], "x", *({**good, **change} for change in (*changes, {"place": -1}, {"place": 7}))):
+    for bad in (None, [], "x", *({**good, **change} for change in (*changes, {"place": -1}, {"place": 99}))):
         assert checked(bad, task, start) == start
 
 
@@ -109,8 +109,8 @@ def test_the_answer_says_what_hurts_most():
     world = worlds.load(WORLD)
     runs = recorded("finetune", [(20, 40), (21, 42), (22, 41)]) + recorded("ftp", [(30, 45)] * 3)
     said = view.answer(runs, world, "Fog")
-    assert said.startswith("Right: fog takes Vanilla FT from 60 % mIoU to 21 %; snow 41 %")
-    assert said.endswith("mean of 3 seeds). FTP has 30 % there.")
+    assert said.startswith("Right: fog takes Vanilla FT from 60 % mIoU to 21 %, FTP to 30 %.")
+    assert said.endswith("The others leave Vanilla FT: snow 41. All home test pictures, 3 seeds.")
     assert view.answer(runs, world, "Snow").startswith("Look again: fog")
     level = recorded("finetune", [(20, 22), (22, 20), (21, 21.5)])
     assert view.answer(level, world, "Snow").startswith("Right: fog (about the same: snow)")
@@ -120,7 +120,7 @@ def test_where_lower_is_better_the_largest_angle_hurts_most():
     world = worlds.load(WORLD, {"task": "normals"})
     runs = recorded("finetune", [(20, 40), (21, 42), (22, 41)], home=12.0)
     assert view.answer(runs, world, "Snow").startswith(
-        "Right: snow takes Vanilla FT from 12° mean angle to 41°; fog 21°"
+        "Right: snow takes Vanilla FT from 12° mean angle to 41°. The others leave Vanilla FT: fog 21."
     )
     assert view.worst(view.damaged(runs, "finetune"), ANGLE) == ["snow"]
 
@@ -132,7 +132,7 @@ def test_damage_waits_for_a_guess_where_runs_are_recorded():
     assert sent(page)["hold"] is True
     page.radio(key="dense_guess").set_value("Fog").run()
     assert sent(page)["hold"] is False
-    assert any("whole home test set" in text for text in bold(page))
+    assert any("All home test pictures" in text for text in bold(page))
 
 
 @pytest.mark.parametrize("dial", DATA["dials"], ids=lambda dial: dial["name"])

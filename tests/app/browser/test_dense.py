@@ -99,12 +99,12 @@ def test_dragging_the_picture_turns_the_camera_and_the_arrow_keys_tell_a_pixel(v
 def test_tasks_and_scenes(visit: Callable[..., Page]) -> None:
     page = visit(OPEN)
     four = ready(page)
-    page.get_by_text("Surface normals").click()
+    page.get_by_text("Normals", exact=True).click()
     angle = score("finetune", 0, "normals")
     expect(page.locator(".says")).to_contain_text(f"{angle:.1f}° mean angle")
     expect(page.locator(".ball")).to_be_visible()
     assert float(four.get_attribute("data-angle") or "nan") == pytest.approx(angle, abs=0.5)
-    page.get_by_text("Body parts").click()
+    page.get_by_text("Parts", exact=True).click()
     page.get_by_role("button", name="home 5").click()  # without a figure
     expect(page.locator(".says")).to_contain_text("nothing here counts in this task")
     assert axe(page) == []
