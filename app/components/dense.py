@@ -25,7 +25,7 @@ button[aria-pressed=true] { border: 2px solid var(--st-primary-color); font-weig
 .dial { display: flex; gap: 0.8rem; align-items: center; margin-top: 0.2rem; }
 .dial strong { min-width: 4rem; font-variant-numeric: tabular-nums; }
 .dial button { flex: none; padding: 0 0.6rem; min-width: 5.6rem; }
-.four { display: grid; grid-template-columns: repeat(4, minmax(0, 13.2rem)); gap: 0.2rem 0.8rem; margin: 0.25rem 0; }
+.four { display: grid; grid-template-columns: repeat(4, minmax(0, 12.9rem)); gap: 0.2rem 0.8rem; margin: 0.25rem 0; }
 figure { margin: 0; }
 figcaption { font-size: 0.9rem; font-weight: 600; white-space: nowrap; overflow: hidden; text-overflow: ellipsis; }
 .frame { position: relative; line-height: 0; }
@@ -38,11 +38,11 @@ figcaption { font-size: 0.9rem; font-weight: 600; white-space: nowrap; overflow:
 .entry { display: inline-flex; gap: 0.35rem; align-items: center; }
 .chip { width: 0.9rem; height: 0.9rem; border-radius: 3px; border: 1px solid var(--line); }
 .ramp { width: 6rem; height: 0.8rem; border-radius: 3px; border: 1px solid var(--line); }
-.ball { width: 30px; height: 30px; }
+.ball { width: 22px; height: 22px; }
 .note { font-size: 0.875rem; margin: 0; }
 .says { margin: 0.2rem 0 0; }
 .here { min-height: 1.5em; }
-.below { display: grid; grid-template-columns: minmax(13rem, 17rem) minmax(0, 30rem); gap: 0.3rem 1.5rem;
+.below { display: grid; grid-template-columns: minmax(13rem, 17rem) minmax(0, 28rem); gap: 0.3rem 1.5rem;
   align-items: center; }
 .methods { display: grid; gap: 0.25rem; }
 .methods button { display: grid; grid-template-columns: 34px 1fr auto; gap: 0.6rem; align-items: center;

@@ -46,7 +46,8 @@ def render() -> None:
     data = extra("dense", world.name)
     left, right = st.columns([1, 3.4], gap="medium")
     with left:
-        world = choose_option(world, "task", list(data["tasks"]))
+        tasks = [task for task in world.options["task"].choices or () if task in data["tasks"]]
+        world = choose_option(world, "task", tasks)
         kinds = [spoken(kind) for kind in world.corruptions]
         runs = recorded_of(world.name, str(world.option("task")))
         question = f"At severity 5, what hurts {style(PLAIN).name} most?"
