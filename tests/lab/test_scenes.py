@@ -14,9 +14,10 @@ import torch
 from lab.runs import equal, weights
 from torch import Tensor
 
-from ftp.lab import evaluate, methods, worlds
+from ftp.lab import evaluate, lesson, methods, recipes, worlds
 from ftp.lab.models import read_weights
 from ftp.lab.record import LabError, StartEvent, StepEvent
+from ftp.lab.recordings import groups, recorded
 from ftp.lab.settings import resolve
 from ftp.lab.train import FineTuning, finetune
 from ftp.lab.worlds import _rendering as rendering
@@ -383,3 +384,28 @@ def test_the_card_agrees_with_the_weights() -> None:
     count = sum(t.numel() for name, t in tensors.items() if not name.endswith("relative_position_index"))
     assert re.search(rf"\| {count} weights", card)
     assert count == sum(p.numel() for p in worlds.load("scenes").model(0).encoder.parameters())
+
+
+@pytest.mark.parametrize("task", recipes.sheet("scenes")["quick"]["parts"])
+def test_every_method_had_the_same_budget_and_the_best_was_chosen(task: str) -> None:
+    sheet = recipes.tuned("scenes", options={"task": task})
+    better = max if sheet["higher_is_better"] else min
+    assert sheet["higher_is_better"] == (task != "normals")
+    assert set(sheet["recipe"]) == set(sheet["grid"]) == set(sheet["outcome"])
+    for method, trials in sheet["outcome"].items():
+        assert len(trials) == sheet["budget"]["trials"]
+        best = better(trials, key=lambda trial: trial["val_mean"])["settings"]
+        assert recipes.recipe("scenes", method, options={"task": task}) == best == sheet["recipe"][method]
+        assert resolve("scenes", method, {"task": task}).lr == best["lr"]
+
+
+@pytest.mark.parametrize("group", groups("scenes"))
+def test_the_recorded_runs_are_those_that_the_lab_would_make_today(group: str) -> None:
+    runs = recorded("scenes", group=group)
+    seeds = {run.settings.seed for run in runs}
+    assert len(seeds) >= 3
+    assert [run.settings for run in runs] == [s for s in lesson.plan(group, world="scenes") if s.seed in seeds]
+    for run in runs:
+        assert run.status == "done"
+        assert set(run.evals[-1].corruptions) == {"fog", "defocus_blur", "gaussian_noise", "brightness"}
+        assert run.provenance["weights_sha256"] == hashlib.sha256(world_of_scenes.WEIGHTS.read_bytes()).hexdigest()
