@@ -3,8 +3,9 @@
     .venv/bin/python data_scripts/record_dense.py --store runs.db
 
 Writes ftp/lab/recordings/scenes/dense.json.gz. It needs weights: a run with equal settings that the store holds is
-taken, another one is made there (about a minute each). One seed, for this is to look at; tables have them all. The
-scenes: the first of the test set that have a figure, the first that has none, and of each shift the first with one.
+taken, another one is made there (about a minute each). `--tasks` records some tasks anew and keeps the others. One seed,
+for this is to look at; tables have them all. The scenes: the first of the test set that have a figure, the first that
+has none, and of each shift the first with one.
 """
 
 import argparse
@@ -22,6 +23,7 @@ from ftp.lab import worlds
 from ftp.lab.corruptions import corrupt
 from ftp.lab.map_sheets import directions, sheet
 from ftp.lab.record import SEVERITIES, RunRecord, Settings
+from ftp.lab.recordings.extras import extra, has_extra
 from ftp.lab.run import execute, model_of
 from ftp.lab.settings import resolve
 from ftp.lab.store import Store
@@ -177,29 +179,39 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Record what the view of dense worlds shows.")
     parser.add_argument("--store", type=Path, required=True)
     parser.add_argument("--methods", nargs="+", default=METHODS)
+    parser.add_argument("--tasks", nargs="+", choices=worlds.world(WORLD).options["task"].choices)
     parser.add_argument("--seed", type=int, default=0)
     asked = parser.parse_args()
     plain = worlds.load(WORLD)
     listed, dials = states(plain)
     picked = chosen(plain)
     pictures, poses, maps = drawn([scene for _, _, scene in picked], listed, plain)
-    tasks, used = {}, []
+    bright = as_bytes(pictures.mul(255).round()).transpose(0, 1, 3, 4, 2)
+    sheets = [sheet(part, lossless=False) for part in bright]
+    before = extra("dense", WORLD) if asked.tasks and has_extra("dense", WORLD) else {}
+    if before and (before["pictures"], before["dials"]) != (sheets, dials):
+        raise SystemExit("the scenes are other ones than those recorded; record all tasks, without --tasks")
+    tasks, used = dict(before.get("tasks", {})), []
     with Store(asked.store) as store:
-        for task in plain.options["task"].choices or ():
+        for task in asked.tasks or plain.options["task"].choices or ():
             runs = finished([resolve(WORLD, m, {"task": task, "seed": asked.seed}) for m in asked.methods], store)
             tasks[task] = of_task(worlds.load(WORLD, {"task": task}), maps[task], pictures, poses, runs, store)
             used += runs
-    bright = as_bytes(pictures.mul(255).round()).transpose(0, 1, 3, 4, 2)
+    place = made_by(used)
+    if before and before["made_by"] != place:
+        raise SystemExit(
+            f"the others were made in another place, {before['made_by']}; record all tasks, without --tasks"
+        )
     data = {
         "side": pictures.shape[-1],
         "scene_list": [{"split": split, "number": number} for split, number, _ in picked],
         "dials": dials,
         "poses": poses,
-        "pictures": [sheet(part, lossless=False) for part in bright],
+        "pictures": sheets,
         "thumbs": sheet(bright[:, 0], lossless=False),
         "python": AS_IT_IS,
         "tasks": tasks,
-        "made_by": made_by(used),
+        "made_by": place,
     }
     write("dense", data, WORLD)
 
