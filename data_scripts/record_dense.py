@@ -3,9 +3,9 @@
     .venv/bin/python data_scripts/record_dense.py --store runs.db
 
 Writes ftp/lab/recordings/scenes/dense.json.gz. It needs weights: a run with equal settings that the store holds is
-taken, another one is made there (about a minute each). `--tasks` records some tasks anew and keeps the others. One seed,
-for this is to look at; tables have them all. The scenes: the first of the test set that have a figure, the first that
-has none, and of each shift the first with one.
+taken, another one is made there (about a minute each). `--tasks` records some tasks anew and keeps the others. One
+seed, for this is to look at; tables have them all. The scenes: the first of the test set that have a figure, the
+first that has none, and of each shift the first with one.
 """
 
 import argparse
@@ -19,7 +19,7 @@ from _finished import made_by, write
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from ftp.lab import worlds
+from ftp.lab import recipes, worlds
 from ftp.lab.corruptions import corrupt
 from ftp.lab.map_sheets import directions, sheet
 from ftp.lab.record import SEVERITIES, RunRecord, Settings
@@ -161,7 +161,9 @@ def of_task(world: World, maps: Tensor, pictures: Tensor, poses: list[int], runs
             part = slice(n * count, (n + 1) * count)
             sheets.append(sheet(as_bytes(shown[part]) if world.classes else directions(shown[part].numpy())))
             scores.append([score(world, whole[n * count + k], targets[n, poses[k]]) for k in range(count)])
-        about = {"method": run.settings.method, "seed": run.settings.seed, "run_id": run.run_id}
+        method = run.settings.method
+        tuned = bool(recipes.recipe(WORLD, method, options=world.chosen))
+        about = {"method": method, "seed": run.settings.seed, "run_id": run.run_id, "tuned": tuned}
         rows.append({**about, "said": sheets, "side": shown.shape[-1], "scores": scores})
         print(world.task, run.settings.method, flush=True)  # type: ignore[attr-defined]
     about = {"classes": list(world.classes), "metric": asdict(world.metrics[0])}

@@ -206,7 +206,8 @@ print(meter.values())"""
 def _standing(task: Mapping[str, Any]) -> str:
     """What the curves stand on."""
     over = ", over the kinds that are in it" if task["classes"] else ""
+    untuned = "" if all(run["tuned"] for run in task["runs"]) else " Settings: the world's own, not tuned."
     return (
         f"One picture{over}, and seed {task['runs'][0]['seed']} alone: it shows how a network fails, not who is "
-        "better. Race has whole test sets and all seeds."
+        f"better. Race has whole test sets and all seeds.{untuned}"
     )
