@@ -76,7 +76,8 @@ def _division(world: str, given: Mapping[str, Any]) -> str:
     name, parts = tuning["divided_by"], list(tuning["parts"])
     shown = given.get(name, parts[0])
     others = " or ".join(f"{name}={value}" for value in parts if value != shown)
-    return f"There is a recipe for each {name}. This is {name}={shown}; for the others add --set {others}."
+    more = f"; for the others add --set {others}" if others else ""
+    return f"There is a recipe for each {name}. This is {name}={shown}{more}."
 
 
 def _overview(sheet: Mapping[str, Any]) -> str:
