@@ -18,20 +18,10 @@ from ftp.lab.record import LabError
 
 VIEWS = Path(__file__).resolve().parent / "views"
 ORDER = (
-    "live",
-    "microscope",
-    "race",
-    "corruptions",
-    "wise",
-    "ask",
-    "tasks",
-    "geometry",
-    "runs",
-    "paper",
-    "wall",
-    "teacher",
+    *("live", "microscope", "race", "corruptions", "wise", "ask", "tasks", "dense"),
+    *("geometry", "runs", "paper", "wall", "teacher"),
 )
-LABELS = {"wise": "WiSE", "paper": "Paper map", "wall": "Class wall"}
+LABELS = {"wise": "WiSE", "dense": "Scenes", "paper": "Paper map", "wall": "Class wall"}
 STYLE = """
 [data-testid=stMainBlockContainer] { padding: 4.2rem 2rem 1.5rem; }
 .st-key-heading h1 { font-size: 1.3rem; padding: 0; }

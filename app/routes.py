@@ -26,7 +26,7 @@ from ftp.lab.ask import asking
 from ftp.lab.jobs import JOBS, Order
 from ftp.lab.record import RUN_ID, LabError, RunRecord, Settings, event_dict, finite
 from ftp.lab.recordings import find, recorded
-from ftp.lab.recordings.extras import has_extra
+from ftp.lab.recordings.extras import extra, has_extra
 from ftp.lab.run import identify
 from ftp.lab.settings import resolve
 from ftp.lab.store import DamagedError, Store, summarised
@@ -43,6 +43,7 @@ def routes(wall: bool) -> list[Route]:
     looks: dict[str, Answer] = {"/api/health": health, "/api/run/{run_id}/tail": tail}
     looks["/api/run/{run_id}/pictures"] = pictures
     looks["/api/sheet/{world}/{name}"] = sheet
+    looks["/api/dense/{world}/{task}/{scene}"] = dense
     looks |= {f"/api/run/{{run_id}}/{job.name}": _result_of(job.name) for job in JOBS.values() if job.suffix}
     if wall:
         looks["/api/wall"] = class_wall
@@ -142,6 +143,20 @@ def sheet(request: Request) -> Response:
     return Response(
         data, media_type=kind, headers={"cache-control": "private, max-age=86400"}
     )  # the page asks by version
+
+
+def dense(request: Request) -> Response:
+    """The sheets of one recorded scene: its pictures, the truth, and what each network says of every pixel."""
+    world, task, scene = (str(request.path_params[key]) for key in ("world", "task", "scene"))
+    if world not in worlds.names() or not has_extra("dense", world):
+        raise NotFound("nothing of this world was recorded for this view")
+    data = extra("dense", world)
+    if task not in data["tasks"] or not DIGITS.fullmatch(scene) or not 0 <= int(scene) < len(data["scene_list"]):
+        raise NotFound("there is no such scene; the page's own buttons lead to all of them")
+    of_task, n = data["tasks"][task], int(scene)
+    said = [run["said"][n] for run in of_task["runs"]]
+    sheets = {"picture": data["pictures"][n], "truth": of_task["truth"][n], "said": said}
+    return JSONResponse(sheets, headers={"cache-control": "private, max-age=600"})
 
 
 @functools.lru_cache(2048)

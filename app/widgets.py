@@ -188,8 +188,8 @@ def finished_runs(world: str) -> list[RunRecord]:
 
 
 def recorded_runs(world: str) -> list[RunRecord]:
-    """The recorded runs of a world with their tuned settings; none if it has no recordings."""
-    return recordings.recorded(world) if "methods" in recordings.groups(world) else []
+    """The recorded runs of a world with their tuned settings, whatever its options; none if it has no recordings."""
+    return [run for group in recordings.tuned(world) for run in recordings.recorded(world, group=group)]
 
 
 def replays(world: str) -> list[RunRecord]:

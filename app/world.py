@@ -1,5 +1,6 @@
 """The one choice of world, above all views; the address keeps it, and the world's own options with it."""
 
+from collections.abc import Sequence
 from types import ModuleType
 from typing import Any
 
@@ -15,6 +16,7 @@ from ftp.lab.worlds import World
 KEY, LAST = "world", "last world"  # the second outlives the widget, which every view has anew
 LED = "world that a view was led to"
 WIDE = 200  # pixels: the longest title
+TITLES = {"semseg": "Things", "parts": "Parts", "normals": "Normals"}  # of values of options, for people
 
 
 def first() -> str:
@@ -64,6 +66,16 @@ def current() -> World:
             except LabError as error:
                 st.warning(widgets.plain(f"{shown(error)}."))
     return worlds.load(name_chosen(), options)
+
+
+def choose_option(world: World, name: str, values: Sequence[str]) -> World:
+    """The same world with one of these values of an option, such as its task; the address keeps the choice."""
+    usual, asked = str(world.options[name].default), str(world.option(name))
+    look: dict[str, Any] = {"format_func": lambda value: TITLES.get(value, value), "key": f"option {name}"}
+    start = asked if asked in values else usual
+    chosen = st.segmented_control(name.capitalize(), values, default=start, required=True, **look) or usual
+    widgets.link(name, [chosen], [usual])
+    return worlds.load(world.name, {**world.chosen, name: chosen})
 
 
 def elsewhere(view: ModuleType, world: World, problem: str) -> None:

@@ -299,6 +299,7 @@ TEN = "about these ten seeds themselves"
 EIGHT = "about these eight seeds themselves"
 # lesson: sentence, or * for all of a lesson: why it has no margin
 ONE = "what one recorded seed shows; the lesson claims no more"
+LIVE = "trained in the lesson: its margin is in digits_live.json"
 EXACT: dict[str, dict[str, str]] = {
     "00": {
         "this rival has the learning rate of FTP": "the settings say so",
@@ -351,6 +352,22 @@ EXACT: dict[str, dict[str, str]] = {
         "the squared gradient of the batch is smaller: signs cancel": "a formula",
         "after the first step of each task the body is where the task began": "the first leash has no length",
         "but the second task's posts are not the first one's": "the weights have moved by then",
+    },
+    "15": {
+        "saying background everywhere gets more than half of the pixels right": "counted",
+        "and an mIoU below 15 %": "counted",
+        "where the prediction is right, or nearly so, the slope of arccos is no number": "a formula",
+        "the slope of the mean difference is at most 1, everywhere": "a formula",
+        "on average two random decoders agree to less than 0.5, one way or the other": LIVE,
+        "but each agrees with itself on other pictures to more than 0.7": LIVE,
+        "two trained decoders agree more than any two random ones": LIVE,
+        "after the first step of FTP the encoder is where it was": "the first leash has no length",
+        "after 12 steps fine-tuning has moved it at least 10 times as far": LIVE,
+        "and the training loss is the same within a tenth of its start: the decoder does the work": LIVE,
+        "with κ = 0 leashes get shorter less often": LIVE,
+        "and after 12 steps they are longer on average": LIVE,
+        "fog costs more than the other three together": LIVE,
+        "with its decoder tied, the loss ends at more than one and a half times the other's": LIVE,
     },
 }
 

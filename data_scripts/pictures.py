@@ -28,7 +28,20 @@ from ftp.lab.store.serialisation import to_form
 ROOT = Path(__file__).resolve().parent.parent
 HOME = ROOT / "docs" / "app"
 SIZE = {"width": 1280, "height": 720}
-VIEWS = ("live", "microscope", "race", "corruptions", "wise", "ask", "tasks", "geometry", "runs", "paper", "wall")
+VIEWS = (
+    "live",
+    "microscope",
+    "race",
+    "corruptions",
+    "wise",
+    "ask",
+    "tasks",
+    "dense",
+    "geometry",
+    "runs",
+    "paper",
+    "wall",
+)
 PATIENCE = 120_000  # milliseconds
 FRAMES, FRAME_SECONDS, WIDE, COLOURS = 31, 0.2, 900, 64
 PLAYER = ".ftp-player"
@@ -46,6 +59,7 @@ CHARTS = {
     "wise": "svg.plane circle:visible",
     "ask": ".asked .cell .fill:visible",
     "tasks": ".tiles .ink:visible",
+    "dense": ".four[data-counted]:visible",
     "geometry": "svg.board polygon:visible",
     "runs": "[data-testid=stPlotlyChart] .main-svg:visible",
     "paper": "[data-testid=stTable]:visible",
@@ -102,6 +116,8 @@ def _query(view: str) -> str:
         return "?world=stream&guess=no"
     if view == "ask":  # the same
         return "?world=captions&guess=no"
+    if view == "dense":  # from higher up, where the errors are
+        return "?world=scenes&dial=elevation&at=30&method=finetune"
     if view != "runs":
         return ""
     return "?" + "&".join(f"runs={recorded(method=name, seed=0)[0].run_id}" for name in RUNS)

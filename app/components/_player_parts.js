@@ -169,8 +169,11 @@ function standsOn(run) {
 function accuracyLayout(run, look) {
   const metric = metricOf(run), empty = run.evals.length ? {} : { range: [metric.low, metric.high] };
   const roles = Object.values(run.measures.roles), thin = roles.includes("shift") ? "; thin: each shift" : "";
-  const name = axisName(metric, "").trim(), title = name[0].toUpperCase() + name.slice(1);
-  return layoutOf(look, { title: heading(`${title}${thin}${standsOn(run)}`, look), uirevision: run.id, height: 200, showlegend: true,
+  const name = axisName(metric, "").trim();
+  const title = /^.[a-z]/.test(name) ? name[0].toUpperCase() + name.slice(1) : name;  // mIoU stays as it is
+  // beside the network there is room for so many letters
+  const second = title.length + thin.length > 36 ? `<br><span style="font-size: 11px; font-weight: 400">${thin.slice(2)}</span>` : thin;
+  return layoutOf(look, { title: heading(`${title}${second}${standsOn(run)}`, look), uirevision: run.id, height: 200, showlegend: true,
     legend: { orientation: "h", x: 0, y: -0.16, yanchor: "top", font: { size: 11, color: look.text },
       entrywidth: 0.33, entrywidthmode: "fraction", itemwidth: 30, bgcolor: "rgba(0,0,0,0)" },
     margin: { l: 46, r: 8, t: 38, b: 72 }, xaxis: steps(run, look), yaxis: axis(look, "", { nticks: 5, ...empty }),

@@ -82,7 +82,7 @@ def _errors(entry: EvalEvent, run: RunRecord) -> dict[str, float]:
     Two right and two wrong ones are added, else 200 of 200 would claim to be without any error.
     """
     metric = run.measures.main
-    if metric.unit != "%" or not entry.counts:
+    if metric.unit != "%" or not metric.per_picture or not entry.counts:
         return {}
     counted = {name: entry.counts[name] + 4 for name in entry.main if entry.counts.get(name)}
     shares = {name: ((n - 4) * entry.main[name] / 100 + 2) / n for name, n in counted.items()}

@@ -36,7 +36,11 @@ LINK: dict[str, Any] = {"kind": (ALL, *corruptions()), "severity": (0.0, 5.0)}
 
 
 def misfit(world: World) -> str:
-    return "" if world.own or has_extra("corruptions", world.name) else f"Nothing damaged was recorded in {world.title}"
+    if world.own or has_extra("corruptions", world.name):
+        return ""
+    if has_extra("dense", world.name):
+        return f"Damage in {world.title} is shown pixel by pixel, in the view Scenes"
+    return f"Nothing damaged was recorded in {world.title}"
 
 
 def render() -> None:

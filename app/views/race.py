@@ -11,8 +11,8 @@ from app.components.race import race
 from app.limits import viewer
 from app.sentences import shown
 from app.supervisor import supervisor
-from app.world import current
-from ftp.lab import methods, noise, published, recordings, table
+from app.world import choose_option, current
+from ftp.lab import methods, noise, published, recipes, recordings, table
 from ftp.lab.record import RunRecord, Settings, result_of
 from ftp.lab.run import identify
 from ftp.lab.settings import resolve
@@ -38,6 +38,9 @@ def render() -> None:
         left, right = st.columns([1, 2.6], gap="medium")
     world = current()
     with left:
+        divided = recipes.sheet(world.name).get("quick", {}).get("divided_by", "")
+        if divided:  # each of its values is a race of its own
+            world = choose_option(world, divided, world.options[divided].choices or ())
         first, button = st.container(), st.container()  # Train stands above the settings, which a small screen cuts off
         chosen = _methods(world)
         seed = _seed(world, chosen)
@@ -58,7 +61,7 @@ def render() -> None:
             widgets.data_table(paths(racers), "race", label="The points: table and download")
     state = {"paper": "true" if st.session_state.get("paper") else None, "seeds": st.query_params.get("seeds")}
     params = {"methods": list(chosen), "seed": seed, **state}
-    widgets.sharing("race", params, _python(chosen, seed, world.name), LESSON)
+    widgets.sharing("race", params, _python(chosen, seed, world), LESSON)
     with numbers:
         if widgets.waits(guess):
             widgets.answer("Make your guess first: the table gives the answer away.")
@@ -282,9 +285,10 @@ def _equals(rows: Sequence[table.Row]) -> None:
         st.caption(widgets.NEVER_PULLS)
 
 
-def _python(chosen: Sequence[str], seed: int | None, world: str) -> str:
+def _python(chosen: Sequence[str], seed: int | None, world: World) -> str:
     names = ", ".join(f'"{name}"' for name in chosen)
-    if seed is not None and seed not in recordings.SEEDS:
+    group = _group(world)
+    if seed is not None and (seed not in recordings.SEEDS or not group):
         return f"""from ftp.lab.run import execute
 from ftp.lab.settings import resolve
 from ftp.lab.summary import Metric, average
@@ -292,11 +296,22 @@ from ftp.lab.store import Store
 from ftp.lab.table import rows, to_markdown
 
 with Store() as store:  # what is there already is not trained again
-    runs = [execute(resolve("{world}", name, {{"seed": {seed}}}), store) for name in [{names}]]
+    runs = [execute(resolve("{world.name}", name, { {**world.chosen, "seed": seed} }), store) for name in [{names}]]
 print(to_markdown(rows(runs)))"""
     which = "" if seed is None else f", seed={seed}"
+    which += "" if group == "methods" else f', group="{group}"'
     return f"""from ftp.lab.recordings import recorded
 from ftp.lab.table import rows, to_markdown
 
-runs = [run for run in recorded("{world}"{which}) if run.settings.method in [{names}]]
+runs = [run for run in recorded("{world.name}"{which}) if run.settings.method in [{names}]]
 print(to_markdown(rows(runs)))"""
+
+
+def _group(world: World) -> str:
+    """The recorded group with these options of the world; "" if there is none."""
+    wanted = {name: world.option(name) for name in world.options}
+    for group in recordings.tuned(world.name):
+        options = recordings.recorded(world.name, group=group)[0].settings.options
+        if {name: options.get(name, option.default) for name, option in world.options.items()} == wanted:
+            return group
+    return ""

@@ -101,12 +101,12 @@ def _version(modules: frozenset[str]) -> str:
     for name in sorted(modules):
         path = _path(name)
         assert path is not None
-        digest.update(f"{name}\n{_meaning(path)}\n".encode())
+        digest.update(f"{name}\n{meaning(path)}\n".encode())
     return digest.hexdigest()[:12]
 
 
 @functools.cache
-def _meaning(path: Path) -> str:
+def meaning(path: Path) -> str:
     """A file without comments, docstrings and layout."""
     tree = _tree(path)
     for node in ast.walk(tree):
@@ -120,5 +120,5 @@ def _meaning(path: Path) -> str:
 
 def forget() -> None:
     """Read the files anew at the next question; for a process that has written one."""
-    for cached in (_imports, _version, _meaning):
+    for cached in (_imports, _version, meaning):
         cached.cache_clear()

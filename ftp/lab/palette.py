@@ -9,6 +9,7 @@
 | an anchor W0 | grey |
 | where the weights are, W | the colour of text |
 | a method | its own colour, dash and marker |
+| a label of a map | `LABELS`, background first |
 
 Within a chart any two can be told apart under each kind of colour blindness; `tests/lab/test_palette.py` measures it.
 Text has the theme's own colour, never a method's: some of those are too light to read.
@@ -95,6 +96,18 @@ TASK_METHODS = {
     "ftp_ewc": METHODS["wise"],
     "nearest_mean": METHODS["mars_sp"],
 }
+
+# labels of a map, background first; found by search near Okabe-Ito, for every eye at least 15 apart (`tests/lab`)
+LABELS = ("#22252B", "#FF780F", "#96E1FF", "#5AB4A5", "#FFE100", "#0F4B87", "#A53C00", "#A55AE1")
+
+
+def label_colors(count: int) -> list[str]:
+    """The colours of so many labels; more than there are begin again after the background.
+
+    >>> label_colors(9)[-1] == LABELS[1]
+    True
+    """
+    return [LABELS[n] if n < len(LABELS) else LABELS[1 + (n - 1) % (len(LABELS) - 1)] for n in range(count)]
 
 
 def palette(dark: bool) -> Palette:

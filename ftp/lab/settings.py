@@ -69,7 +69,7 @@ def known(world: str, method: str, changes: Mapping[str, Any] | None = None) -> 
     for name in changes:
         if name not in options:
             raise LabError(unknown(f"the setting for {method}", name, options))
-    recipe = recipes.recipe(world, method, scale())
+    recipe = recipes.recipe(world, method, scale(), {n: changes.get(n, o.default) for n, o in place.options.items()})
     rows = []
     for name, option in options.items():
         if name in changes:

@@ -33,6 +33,16 @@ class Metric:
     digits: int = 2
     low: float = 0.0
     high: float = 100.0
+    per_picture: bool = True  # the mean of a score that every picture has, such as right or wrong
+
+    @property
+    def title(self) -> str:
+        """The name at the beginning of a heading.
+
+        >>> Metric("accuracy").title, Metric("mIoU").title
+        ('Accuracy', 'mIoU')
+        """
+        return self.name[:1].upper() + self.name[1:] if self.name[1:2].islower() else self.name
 
     @property
     def axis(self) -> str:

@@ -174,6 +174,26 @@ def rows(
     return [_with_deltas(row, group, run_groups, bare_rows) for row, group in pairs]
 
 
+def in_metric(records: Iterable[RunRecord], name: str) -> list[RunRecord]:
+    """The same runs with another of their metrics as the main one; damaged pictures, which have no other, left out.
+
+    >>> from ftp.lab.figures.data import example
+    >>> [run.measures.main.name for run in in_metric([example()], "accuracy")]
+    ['accuracy']
+    """
+    changed = []
+    for record in records:
+        by_name = {metric.name: metric for metric in record.measures.metrics}
+        if name not in by_name:
+            raise LabError(f"metric is {name!r}; {called(record)} has {', '.join(by_name)}")
+        if name != record.measures.main.name:
+            first = (by_name.pop(name), *by_name.values())
+            evals = tuple(replace(event, corruptions={}) for event in record.evals)
+            record = replace(record, measures=replace(record.measures, metrics=first), evals=evals)
+        changed.append(record)
+    return changed
+
+
 def columns(table: Sequence[Row]) -> dict[str, list[Cell]]:
     """The fields as text, by column; the best of a column is marked, ties too. What no run has, has no column."""
     metric = _filled(table)[0].metric

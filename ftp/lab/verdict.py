@@ -228,7 +228,7 @@ def _limits(records: Sequence[RunRecord], metric: Metric, differences: Sequence[
     home = records[0].measures.home
     pictures = records[0].final.counts.get(home, 0) if records[0].final else 0
     parts = []
-    if pictures and metric.unit == "%" and metric.high == 100:
+    if pictures and metric.per_picture and metric.unit == "%" and metric.high == 100:
         share = min(max(records[0].summary().home / 100, 0.5 / pictures), 1 - 0.5 / pictures)
         error = 100 * math.sqrt(share * (1 - share) / pictures)
         parts.append(

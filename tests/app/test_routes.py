@@ -27,6 +27,7 @@ from ftp.lab import worlds
 from ftp.lab.jobs import Order
 from ftp.lab.record import EvalEvent, LabError, StartEvent, StepEvent
 from ftp.lab.recordings import recorded
+from ftp.lab.recordings.extras import extra, has_extra
 from ftp.lab.run import identify
 
 RUN = identify(short())
@@ -308,3 +309,18 @@ def test_health(supervisor: Supervisor, client: Client) -> None:
         "waiting": 1,
         "slots": supervisor.queue.slots,
     }
+
+
+def test_the_sheets_of_a_recorded_scene(client: Client) -> None:
+    world = next(name for name in worlds.names() if has_extra("dense", name))
+    data = extra("dense", world)
+    task, last = next(iter(data["tasks"])), len(data["scene_list"]) - 1
+    reply = client.get(f"/api/dense/{world}/{task}/{last}")
+    assert reply.status_code == 200
+    assert reply.json()["picture"] == data["pictures"][last]
+    assert reply.json()["said"] == [run["said"][last] for run in data["tasks"][task]["runs"]]
+    for path in (f"{world}/{task}/{last + 1}", f"{world}/{task}/-1", f"{world}/{task}/x", f"{world}/depth/0", "x/y/0"):
+        refused = client.get(f"/api/dense/{path}")
+        assert refused.status_code == 404
+        assert "Traceback" not in refused.json()["error"]
+    assert client.get(f"/api/dense/{worlds.default()}/{task}/0").status_code == 404

@@ -14,7 +14,7 @@ from ftp.lab.__main__ import main
 from ftp.lab.emoji import tree
 from ftp.lab.record import EvalEvent, RunRecord, result_of
 from ftp.lab.report import Page, Tried, to_html
-from ftp.lab.summary import Metric
+from ftp.lab.summary import Measures, Metric
 from ftp.lab.tuning import MOST, SEED, Trial, best, trials
 from ftp.lab.verdict import AHEAD, BEHIND, LEVEL, UNTOLD, judge
 
@@ -52,6 +52,11 @@ def test_the_verdict_says_what_it_stands_on() -> None:
         "Whether FTP helps here cannot be told with 2 seeds: −0.05 % at home, +10.00 % on the 5 shifts."
     )
     assert "home has 400 of them, and with 400 others each score would move by about 1.5 %" in verdict.limits
+    of_sets = [
+        replace(run, measures=Measures((replace(run.measures.main, per_picture=False),), run.measures.roles))
+        for run in runs
+    ]
+    assert "others each score would move" not in judge(of_sets).limits, "no coin is thrown for each picture"
     alone = judge(runs[:2])
     assert alone.headline.startswith("Vanilla FT reaches 90.05 % at home")
     assert alone.differences == ()

@@ -9,7 +9,7 @@ import pytest
 
 from app.components.player import look
 from ftp.lab.figures.template import METHOD_STYLE, depth_colors
-from ftp.lab.palette import METHODS, palette
+from ftp.lab.palette import LABELS, METHODS, label_colors, palette
 
 ROOT = Path(__file__).resolve().parents[2]
 # how each kind of eye sees linear RGB: Machado, Oliveira and Fernandes (2009), severity 1
@@ -81,6 +81,18 @@ def test_what_stands_in_one_chart_can_be_told_apart_by_every_eye(dark: bool) -> 
     assert min(apart(a[dark], b[dark]) for a, b in itertools.combinations(METHODS.values(), 2)) > 5
     late = [apart(layer, METHODS["ftp"][dark]) for layer in depth_colors(27, dark)]
     assert min(late) > 10  # orange was FTP and late layers at once
+
+
+def test_labels_of_a_map_can_be_told_apart_by_every_eye() -> None:
+    assert min(apart(a, b) for a, b in itertools.combinations(LABELS, 2)) > 15
+    assert len(set(label_colors(8))) == 8
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_right_wrong_and_ignored_pixels_can_be_told_apart_by_every_eye(dark: bool) -> None:
+    colors = palette(dark)
+    assert min(apart(colors.loss, other) for other in (colors.grid, colors.anchor)) > 12
+    assert apart(colors.grid, colors.anchor) > 12
 
 
 @pytest.mark.parametrize("dark", [False, True])

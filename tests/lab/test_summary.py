@@ -127,3 +127,9 @@ def test_measures_survive_json() -> None:
 def test_it_needs_nothing() -> None:
     code = "import sys, ftp.lab.summary; print(sorted({'torch', 'numpy', 'plotly'} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "[]\n"
+
+
+def test_a_name_with_a_capital_inside_stays_as_it_is() -> None:
+    assert [Metric(name).title for name in ("accuracy", "mean angle", "mIoU", "x")] == [
+        *("Accuracy", "Mean angle", "mIoU", "x"),
+    ]

@@ -16,7 +16,7 @@ from lab.records import SHIFTS, make, many
 from ftp.lab import methods
 from ftp.lab.record import EvalEvent, LabError, RunRecord, Settings
 from ftp.lab.summary import Measures, Metric
-from ftp.lab.table import ACCURACY, Row, columns, groups, rows, spread, to_csv, to_latex, to_markdown
+from ftp.lab.table import ACCURACY, Row, columns, groups, in_metric, rows, spread, to_csv, to_latex, to_markdown
 
 DOMAINS = ("sketch", "painting", "infograph", "clipart")
 # Tab. 1 and Tab. 2 as printed: ID, four shifts | OOD avg., ID Δ, OOD Δ
@@ -319,3 +319,22 @@ def test_groups_keep_the_runs() -> None:
 def test_no_torch_is_loaded() -> None:
     code = "import sys, ftp.lab.table as t; t.title('tpgm'); print('torch' in sys.modules, 'plotly' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "False False\n"
+
+
+def test_another_metric_can_be_the_one_that_is_shown() -> None:
+    angle, root = (Metric(name, "°", higher_is_better=False) for name in ("mean angle", "angle RMSE"))
+    measures = Measures((angle, root), {"id": "home", "night": "shift"})
+    runs = []
+    for n, (method, factor) in enumerate((("finetune", 1.0), ("ftp", 0.5))):
+        scores = {"mean angle": {"id": 10 * factor, "night": 20 * factor}}
+        scores["angle RMSE"] = {"id": 16 * factor, "night": 24.0}
+        final = EvalEvent(1, scores, corruptions={"fog": (11.0,) * 5}, final=True)
+        runs.append(RunRecord(str(n), Settings("rooms", method), "done", evals=(final,), measures=measures))
+    means, roots = (rows(in_metric(runs, name)) for name in ("mean angle", "angle RMSE"))
+    assert means == rows(runs)
+    assert [row.id.mean for row in roots] == [16.0, 8.0]
+    assert (roots[1].id_delta, roots[1].ood_delta) == (50.0, 0.0)  # lower is better: half of it is a gain
+    assert "Corr. Avg. ↓" in columns(means)
+    assert "Corr. Avg. ↓" not in columns(roots)  # damaged pictures were scored in the main metric alone
+    with pytest.raises(LabError, match=r"metric is 'median'; run 0 \(finetune, seed 0\) has mean angle, angle RMSE"):
+        in_metric(runs, "median")

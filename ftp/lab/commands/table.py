@@ -8,6 +8,8 @@ from ftp.lab.commands._parser import add_many, choice, chosen
 from ftp.lab.commands._shared import put, store_path
 from ftp.lab.commands._timing import at_a_time
 from ftp.lab.progress import say
+from ftp.lab.record import LabError
+from ftp.lab.registry import unknown
 from ftp.lab.worlds import default, world
 
 if TYPE_CHECKING:
@@ -23,11 +25,14 @@ def arguments(parser: ArgumentParser) -> None:
     add_many(parser, seeds=3)
     form = choice("--format", ("md", "latex", "csv"))
     parser.add_argument("--format", metavar="F", type=form, default="md", help="md, latex or csv (md)")
+    parser.add_argument("--metric", metavar="NAME", help="another metric of the world (the main one)")
 
 
 def main(options: Namespace) -> int:
     from ftp.lab.store import Store
     from ftp.lab.sweep import grid
+    from ftp.lab.table import in_metric
+    from ftp.lab.worlds import of
 
     changes, seeds = shared_settings(options), range(options.seeds)
     wanted = grid(chosen(options.methods, options.world), world=options.world, seeds=seeds, changes=changes)
@@ -35,12 +40,17 @@ def main(options: Namespace) -> int:
         for method, differs in world(options.world).beside.values():
             if not changes.keys() & differs.keys():
                 wanted += grid([method], world=options.world, seeds=seeds, changes={**changes, **differs})
+    if options.metric:  # one that is not there is told before anything is trained
+        known = [metric.name for metric in of(wanted[0]).metrics]
+        if options.metric not in known:
+            raise LabError(unknown("--metric", options.metric, known))
     with Store(store_path(options.store)) as store:
         outcomes = run_all(wanted, store, options)
         records = [store.load(outcome.run_id) for outcome in outcomes if not outcome.error]
         curves = _walked(records, store, options) if records else {}
     if records:
-        put(_text(records, options.format, curves))
+        shown = in_metric(records, options.metric) if options.metric else records
+        put(_text(shown, options.format, curves))
     return tell_failures(outcomes)
 
 

@@ -75,8 +75,10 @@ def draw(runs: Sequence[RunRecord], *, dark: bool = False) -> go.Figure:
     )
     small = "(sample std over seeds), " if several else ""
     size = {"height": 76 + 78 + (TALL if several else LINE) * len(table_rows)}
-    heading = table_rows[0].metric.axis
-    page_layout = layout(heading[0].upper() + heading[1:], f"{small}Δ relative to fine-tuning", dark, **size)
+    metric = table_rows[0].metric
+    page_layout = layout(
+        metric.title + metric.axis[len(metric.name) :], f"{small}Δ relative to fine-tuning", dark, **size
+    )
     page_layout["margin"] = {"l": 16, "r": 16, "t": 76, "b": 10, "autoexpand": False}
     return go.Figure(grid, page_layout)
 

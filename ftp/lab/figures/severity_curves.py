@@ -93,7 +93,7 @@ def draw(runs: Sequence[RunRecord], *, dark: bool = False, kind: str | None = No
     low, high = min(ys), max(ys)
     metric = by_group[0][0].records[0].measures.main
     room = max(0.04 * (high - low), 0.005 * (metric.high - metric.low))
-    look = layout(f"{metric.name.capitalize()} against severity", subtitle, dark, height=HEIGHT)
+    look = layout(f"{metric.title} against severity", subtitle, dark, height=HEIGHT)
     look["margin"] = {**MARGIN, "r": 30 + 7.5 * max(len(s.name) for s in looks), "autoexpand": False}
     look["xaxis"] = axis("severity of the corruption", dark, range=[-0.15, 5.15], tickvals=list(LEVELS))
     look["xaxis"] |= {"ticktext": ["clean", *map(str, SEVERITIES)]}

@@ -21,6 +21,7 @@ from ftp.lab.record import LabError, RunRecord
 from ftp.lab.registry import unknown
 from ftp.lab.store import serialisation
 from ftp.lab.worlds import default
+from ftp.lab.worlds import world as load
 
 HOME = Path(__file__).resolve().parent
 SEEDS = range(10)
@@ -115,14 +116,24 @@ def typical_seed(world: str | None = None) -> int:
     return min(distances, key=distances.__getitem__, default=0)
 
 
+def tuned(world: str | None = None) -> tuple[str, ...]:
+    """The groups with tuned recipes: `methods`, and those that differ from it in an option of the world alone.
+
+    >>> tuned("digits")
+    ('methods',)
+    """
+    options, about = set(load(world or default()).options), described(world)
+    return tuple(g for g in groups(world) if g == "methods" or (about[g].given and set(about[g].given) <= options))
+
+
 def replays(world: str | None = None) -> list[RunRecord]:
     """The recorded runs that can be watched step by step: first those with a network's answers, where there are some.
 
     >>> replays("digits")[0].settings.seed == typical_seed("digits")
     True
     """
-    names = groups(world)
-    return [run for name in ("live", "methods") if name in names for run in recorded(world, group=name) if run.points]
+    names = (*(name for name in groups(world) if name == "live"), *tuned(world))
+    return [run for name in names for run in recorded(world, group=name) if run.points]
 
 
 def use(trained: Sequence[RunRecord], group: str, world: str | None = None) -> None:

@@ -6,6 +6,7 @@ microscope    single steps of some layers (record_microscope.py)
 pictures      the first pictures of home and of each shift, with their labels (record_pictures.py)
 mistakes      what is taken for what after tasks in a row (record_mistakes.py)
 ask           what networks of pictures and words answer between W0 and W (record_ask.py)
+dense         scenes turned and damaged, with truth and predictions of every pixel (record_dense.py)
 """
 
 import functools
@@ -18,7 +19,7 @@ from ftp.lab.record import LabError
 from ftp.lab.worlds import default
 
 HOME = Path(__file__).resolve().parent
-NAMES = ("wise", "corruptions", "microscope", "pictures", "mistakes", "ask")
+NAMES = ("wise", "corruptions", "microscope", "pictures", "mistakes", "ask", "dense")
 
 
 def has_extra(name: str, world: str | None = None) -> bool:

@@ -1,0 +1,123 @@
+"""Every pixel in a real browser: the camera turns, damage grows, methods and tasks change, and errors are counted."""
+
+import re
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from browsers import axe, settled
+from playwright.sync_api import Locator, Page, expect
+
+from ftp.lab import worlds
+from ftp.lab.map_sheets import tiles_of
+from ftp.lab.recordings.extras import extra, has_extra
+
+pytestmark = pytest.mark.slow
+WORLD = next(name for name in worlds.names() if worlds.load(name).dense and has_extra("dense", name))
+DATA = extra("dense", WORLD)
+OPEN = f"/dense?world={WORLD}&guess=no"
+PIXELS = (
+    "c => [...c.getContext('2d').getImageData(0, 0, c.width, c.height).data].reduce((a, b, i) => (a * 31 + b) % 1e9, 7)"
+)
+
+
+def state(dial: str, value: int) -> int:
+    about = next(entry for entry in DATA["dials"] if entry["name"] == dial)
+    return int(about["states"][about["values"].index(value)])
+
+
+def score(method: str, number: int, task: str = "semseg", scene: int = 0) -> float:
+    run = next(run for run in DATA["tasks"][task]["runs"] if run["method"] == method)
+    return float(run["scores"][scene][number])
+
+
+def wrong(method: str, number: int) -> tuple[int, int]:
+    """Counted and wrong pixels of the first scene, from the recording."""
+    task = DATA["tasks"]["semseg"]
+    run = next(run for run in task["runs"] if run["method"] == method)
+    said = tiles_of(run["said"][0], run["side"], number + 1)[number, ..., 0]
+    pose = DATA["poses"][number]
+    truth = tiles_of(task["truth"][0], DATA["side"], pose + 1)[pose, ..., 0]
+    counted = truth != 255
+    return int(counted.sum()), int(np.sum(counted & (said != truth)))
+
+
+def ready(page: Page) -> Locator:
+    settled(page)
+    four = page.locator(".four[data-counted]")
+    expect(four).to_be_visible()
+    return four
+
+
+def test_camera_damage_and_method_move_all_four(visit: Callable[..., Page]) -> None:
+    page = visit(OPEN)
+    four, maps = ready(page), page.locator("canvas.map")
+    before = [maps.nth(n).evaluate(PIXELS) for n in range(4)]
+    expect(page.locator(".says")).to_contain_text(f"{score('finetune', 0):.1f}\u00a0% mIoU")
+    page.get_by_role("slider", name="Camera round the scene").press("End")
+    turned = state("azimuth", 60)
+    expect(page.locator(".says")).to_contain_text(f"{score('finetune', turned):.1f}\u00a0% mIoU")
+    counted, bad = wrong("finetune", turned)
+    expect(four).to_have_attribute("data-counted", str(counted))
+    expect(four).to_have_attribute("data-bad", str(bad))
+    after = [maps.nth(n).evaluate(PIXELS) for n in range(4)]
+    assert all(a != b for a, b in zip(before, after, strict=True))
+    page.wait_for_url(re.compile("at=60"))
+
+    page.get_by_role("button", name="FTP", exact=False).click()
+    expect(four).to_have_attribute("data-bad", str(wrong("ftp", turned)[1]))
+    assert maps.nth(1).evaluate(PIXELS) == after[1]  # the truth is the same
+
+    page.get_by_role("button", name="Gaussian noise").click()
+    dial = page.get_by_role("slider", name="Severity of gaussian noise")
+    dial.press("End")
+    expect(four).to_have_attribute("data-bad", str(wrong("ftp", state("gaussian_noise", 5))[1]))
+    dial.press("Home")
+    expect(four).to_have_attribute("data-bad", str(wrong("ftp", 0)[1]))
+    page.wait_for_url(re.compile("dial=gaussian_noise.*at=0|at=0.*dial=gaussian_noise"))
+    page.reload()
+    ready(page)
+    expect(page.get_by_role("slider", name="Severity of gaussian noise")).to_have_value("0")
+
+
+def test_dragging_the_picture_turns_the_camera_and_the_arrow_keys_tell_a_pixel(visit: Callable[..., Page]) -> None:
+    page = visit(OPEN)
+    ready(page)
+    box = page.locator("canvas.picture").bounding_box()
+    assert box
+    page.mouse.move(box["x"] + 150, box["y"] + 80)
+    page.mouse.down()
+    page.mouse.move(box["x"] + 60, box["y"] + 80, steps=5)
+    page.mouse.up()
+    places = DATA["dials"][0]["values"].index(0) + 4  # 90 pixels
+    expect(page.get_by_role("slider", name="Camera round the scene")).to_have_value(str(places))
+    page.locator(".four").focus()
+    page.keyboard.press("ArrowRight")
+    expect(page.locator(".here")).to_contain_text(re.compile("^Here"))
+    expect(page.locator(".cross").first).to_be_visible()
+
+
+def test_tasks_and_scenes(visit: Callable[..., Page]) -> None:
+    page = visit(OPEN)
+    four = ready(page)
+    page.get_by_text("Normals", exact=True).click()
+    angle = score("finetune", 0, "normals")
+    expect(page.locator(".says")).to_contain_text(f"{angle:.1f}° mean angle")
+    expect(page.locator(".ball")).to_be_visible()
+    assert float(four.get_attribute("data-angle") or "nan") == pytest.approx(angle, abs=0.5)
+    page.get_by_text("Parts", exact=True).click()
+    page.get_by_role("button", name="home 5").click()  # without a figure
+    expect(page.locator(".says")).to_contain_text("nothing here counts in this task")
+    assert axe(page) == []
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_it_fits_a_laptop_and_a_phone(visit: Callable[..., Page], dark: bool) -> None:
+    page = visit(OPEN, dark=dark)
+    ready(page)
+    assert page.evaluate("(m => m.scrollHeight <= m.clientHeight)(document.querySelector('[data-testid=stMain]'))")
+    assert axe(page) == []
+    phone = visit(OPEN, width=390, height=844, dark=dark)
+    ready(phone)
+    assert phone.evaluate("document.documentElement.scrollWidth") == 390
+    assert axe(phone) == []
