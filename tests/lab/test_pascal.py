@@ -254,7 +254,7 @@ def test_the_strengths_are_those_of_table_9(task: str, strength: float, decay: f
 
 def test_every_setting_says_where_it_comes_from(capsys: pytest.CaptureFixture[str]) -> None:
     for task in ("semseg", "parts", "normals"):
-        sources = recipes.tuned(WORLD, "quick", {"task": task})["sources"]
+        sources = recipes.tuned(WORLD, "quick", {"task": task})["source"]
         assert {"steps", "batch", "optimizer", "lr", "weight_decay", "size", "decoder_width"} <= set(
             sources["every method"]
         )

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 HELP = "how the settings of a world were chosen: the grid, the outcome, the choice"
 EXAMPLE = f"ftp-lab recipe {default()} ftp"
+EVERY = "every method"  # in a published sheet: what all of them share
 
 
 def arguments(parser: ArgumentParser) -> None:
@@ -59,9 +60,10 @@ def main(options: Namespace) -> int:
 def _published(sheet: Mapping[str, Any], method: str | None) -> str:
     """Settings that were printed, not tuned, and the source of each."""
     rows = [("method", "setting", "value", "source")]
-    for name, choice in sheet["recipe"].items():
-        if method in (None, name):
-            rows += [(name, key, str(value), sheet["source"][name][key]) for key, value in choice.items()]
+    for name, sources in sheet["source"].items():
+        if method in (None, name) or name == EVERY:
+            values = sheet["recipe"].get(name, {})
+            rows += [(name, key, str(values.get(key, "")), source) for key, source in sources.items()]
     return "\n".join([f"Published: {sheet['published']}", *([columns(rows)] if len(rows) > 1 else [])])
 
 
@@ -109,9 +111,7 @@ def _overview(sheet: Mapping[str, Any]) -> str:
 
 
 def _budget(sheet: Mapping[str, Any]) -> str:
-    """What was spent on every method; of settings that were published and not tuned, where they come from."""
-    if "source" in sheet:
-        return str(sheet["source"])
+    """What was spent on every method."""
     budget = sheet.get("budget", {})
     lines = ["Chosen on ID validation alone, with the same budget for every method:"]
     lines += [f"  {name.replace('_', ' ')}: {_value(value)}" for name, value in budget.items()]
@@ -126,8 +126,6 @@ def _trials(sheet: Mapping[str, Any], method: str) -> str:
     """All trials of a method, best first."""
     trials = sheet.get("outcome", {}).get(method, [])
     choice = sheet.get("recipe", {}).get(method, {})
-    if "source" in sheet:
-        return "\n".join([_budget(sheet), *_sources(sheet, method)])
     if not trials:
         return f"{method} was not tuned here."
     rows = [("val", "of each seed", "settings", "")]
@@ -137,12 +135,6 @@ def _trials(sheet: Mapping[str, Any], method: str) -> str:
         mark = "<- chosen" if _is_chosen(trial, choice) else ""
         rows.append((number(trial.get("val_mean")), seeds, settings_text(trial["settings"].items()), mark))
     return "\n".join([_budget(sheet), columns(rows, right=[0])])
-
-
-def _sources(sheet: Mapping[str, Any], method: str) -> list[str]:
-    """Of every setting whose source is known, where it was said; a method's own last."""
-    every, own = (sheet.get("sources", {}).get(name, {}) for name in ("every method", method))
-    return [f"  {name}: {source}" for name, source in {**every, **own}.items()]
 
 
 def _is_chosen(trial: Mapping[str, Any], choice: Mapping[str, Any]) -> bool:

@@ -2,8 +2,8 @@
 
 `<world>.json` has, for each scale, `grid` (what was tried), `outcome` (what each trial gave on ID validation) and
 `recipe` (method to settings). Where an option of the world asks for other settings, the scale has `divided_by`, the
-option's name, and `parts`, such a sheet for each of its values. A sheet of published settings has `source` in place of
-trials, and in `sources` what each setting stands on: "paper", "released code" or "assumed".
+option's name, and `parts`, such a sheet for each of its values. A sheet of published settings has `published`, a
+sentence, in place of trials, and in `source` what each setting stands on: "paper", "released code" or "assumed".
 `data_scripts/tune_digits.py` writes digits.json.
 """
 
