@@ -6,6 +6,7 @@
 import argparse
 import json
 import math
+import re
 import statistics
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -145,7 +146,7 @@ pictures and captions names emoji, as it is or fine-tuned on Noto's drawings; th
 other artists ([the card of its weights](../ftp/lab/models/captions.md)). Every method with the recipe that home
 validation chose (`ftp-lab recipe captions`); mean (standard deviation) over the seeds, accuracy in percent; chance is
 {chance:.1f}. *{home}* is home; {unseen} was never shown in pre-training. Your own table:
-`ftp-lab table captions --seeds 5`. The seconds are of a busy machine.
+`ftp-lab table captions --seeds 5`. Zero-shot does not depend on the seed. The seconds are of a busy machine.
 
 {table}
 
@@ -375,7 +376,8 @@ def main() -> None:
         looks=len(sheet["before"]),
         of_ft=sum(row["method"] == "finetune" for row in sheet["before"]),
     )
-    asked.out.write_text(page.replace("\n\n\n", "\n\n"), encoding="utf-8")
+    page = re.sub(r"\n{3,}", "\n\n", page)
+    asked.out.write_text(page, encoding="utf-8")
     print(page)
 
 
