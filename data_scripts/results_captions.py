@@ -183,8 +183,8 @@ Differences are paired by seed; a verdict needs {holds} standard errors.
 
 SECOND = """## The second pre-training
 
-The same model pre-trained with another seed and for a third of the steps. The recipes are those of the first; nothing
-was tuned again.
+The same model pre-trained with another seed and for half the steps. The recipes are those of the first; nothing was tuned
+again.
 
 | | {sets} | shifts |
 |---|{line}---:|
