@@ -164,6 +164,8 @@ Differences are paired by seed; a verdict needs {holds} standard errors.
 |---|---|---:|---:|---|
 {questions}
 
+{gentle}
+
 {second}
 {wise}
 {regularised}
@@ -183,8 +185,8 @@ Differences are paired by seed; a verdict needs {holds} standard errors.
 
 SECOND = """## The second pre-training
 
-The same model pre-trained with another seed and for half the steps. The recipes are those of the first; nothing was tuned
-again.
+The same model pre-trained with another seed and for half the steps. The recipes are those of the first; nothing was
+tuned again.
 
 | | {sets} | shifts |
 |---|{line}---:|
@@ -237,6 +239,20 @@ def means(runs: Sequence[RunRecord], label: str) -> str:
     world = worlds.load(WORLD)
     cells = [spread(values(runs, "id")), *(spread(values(runs, shift)) for shift in world.shifts)]
     return f"| {label} | " + " | ".join([*cells, spread(values(runs, "ood_avg"))]) + " |"
+
+
+def gentler(numbers: Rows, slow: str) -> str:
+    """What a small learning rate does that FTP does, in words."""
+    gaps = {place: paired(numbers.numbers["FTP", place], numbers.numbers[slow, place]) for place in ("home", "shifts")}
+    lost = paired(numbers.numbers[slow, "home"], numbers.numbers["Vanilla FT", "home"])[0]
+    kept = paired(numbers.numbers[slow, "shifts"], numbers.numbers["Vanilla FT", "shifts"])[0]
+    home, shifts = (f"{difference:+.1f} (standard error {error:.1f})" for difference, error in gaps.values())
+    return (
+        f"**The simple rival.** {slow}, the same method with a smaller rate, is {lost:+.1f} at home and\n"
+        f"{kept:+.1f} on the shifts against the rate that validation chose. FTP against it: {home} at home,\n"
+        f"{shifts} on the shifts.\n"
+        "Whoever may not look at the shifts has no reason to take so small a rate."
+    )
 
 
 def second(titles: dict[str, str]) -> str:
@@ -367,6 +383,7 @@ def main() -> None:
         holds=HOLDS,
         claims=numbers.compared(claims),
         questions=numbers.compared(questions),
+        gentle=gentler(numbers, slow) if gentle else "",
         second=second(titles),
         wise=text,
         regularised=regularised(titles, numbers),
