@@ -132,7 +132,7 @@ class Walks:
 
 STRANGERS = """
 **The control.** The same walk, but from the zero-shot model of the *other* pre-training to {runs} fine-tuned networks
-of this one: both ends read well, and no weight of one is a neighbour of a weight of the other.
+of this one. Both ends name things far above chance; the networks between them do not.
 
 | α | home | shifts |
 |---|---:|---:|
