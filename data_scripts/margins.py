@@ -15,11 +15,13 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from ftp.lab.alpha import RULES, all_sets, from_dict
 from ftp.lab.continual import Tasks, tasks_of
-from ftp.lab.figures.data import rank_correlation
+from ftp.lab.figures.data import WiseCurve, rank_correlation
 from ftp.lab.leashes import EARLY, at_home, final_gammas, halves, ranks, strayed, wound_in
 from ftp.lab.recordings import by_method, recorded
 from ftp.lab.recordings.controls import recorded_control
+from ftp.lab.recordings.extras import extra
 
 HOME = Path(__file__).resolve().parent.parent / "notebooks" / "margins" / "digits.json"
 Values = Callable[[], list[float]]
@@ -108,6 +110,32 @@ def minus(one: list[float], other: list[float], times: float = 1.0) -> list[floa
 def in_tasks(method: str, read: Callable[[Tasks], float]) -> list[float]:
     """One number for each seed of a method in the world of lesson 13."""
     return [read(tasks_of(run)) for run in recorded("stream", method)]
+
+
+def of_words(method: str, read: Read) -> list[float]:
+    """One number for each seed of a method in the world of lesson 14."""
+    return [read(run.result) for run in recorded("captions", method) if run.result is not None]
+
+
+def on_the_way(read: Callable[[WiseCurve], float], method: str = "finetune") -> list[float]:
+    """One number for each walk of a method from the pre-trained model, in the world of lesson 14."""
+    curves = [from_dict(row) for row in extra("wise", "captions")["curves"]]
+    return [read(curve) for curve in curves if curve.method == method]
+
+
+def more_gain_than_loss(curve: WiseCurve) -> float:
+    """Halfway: the share of what home gains minus the share of what the shifts lose."""
+    half = curve.alphas.index(0.5)
+    shares = [(v[half] - v[0]) / (v[-1] - v[0]) for v in (curve.id, curve.ood_avg)]
+    return shares[0] - shares[1]
+
+
+def best_of_all(curve: WiseCurve) -> float:
+    return max(all_sets(curve))
+
+
+def too_far(curve: WiseCurve) -> float:
+    return RULES["best_val"].choose(curve) - RULES["best_mean"].choose(curve)
 
 
 def learned(tasks: Tasks) -> float:
@@ -294,6 +322,16 @@ CLAIMS: dict[str, dict[str, Values]] = {
             5, minus(in_tasks("nearest_mean", learned), in_tasks(PROBE, learned))
         ),
     },
+    "14": {
+        "halfway, more of the gain is there than of the loss": lambda: on_the_way(more_gain_than_loss),
+        "best validation goes farther than whoever could see the shifts": lambda: on_the_way(too_far),
+        "at the best mean of all sets WiSE-FTP is ahead": lambda: minus(
+            on_the_way(best_of_all, FTP), on_the_way(best_of_all)
+        ),
+        "fine-tuning gains more than 5 points at home": lambda: above(
+            5, minus(of_words(PLAIN, ID), of_words("zero_shot", ID))
+        ),
+    },
 }
 TEN = "about these ten seeds themselves"
 EIGHT = "about these eight seeds themselves"
@@ -352,6 +390,19 @@ EXACT: dict[str, dict[str, str]] = {
         "the squared gradient of the batch is smaller: signs cancel": "a formula",
         "after the first step of each task the body is where the task began": "the first leash has no length",
         "but the second task's posts are not the first one's": "the weights have moved by then",
+    },
+    "14": {
+        "the kit's head is that of a loop over names and templates": "a formula",
+        "every row of it is as long as the scale": "a formula",
+        "zero-shot is right in more than 30 % of the pictures of the artist nobody showed it": "counted",
+        "and more often at home than there": "counted",
+        "the kit's point at α = 0.5 is the one by hand": "a formula",
+        "one standard error never goes farther from W0 than best validation": "what the rule says",
+        "halfway between two pre-trainings, less than a fifth of the worse end is left": "counted",
+        "with averaged statistics less than a fifth of the signal is left after eight layers": "computed",
+        "measured again, all of it": "what BatchNorm does",
+        "none of the eight that saw nothing but Noto is right in 5 % of the cases at home": "about these eight",
+        "so the kit draws no line through them": "its own rule",
     },
     "15": {
         "saying background everywhere gets more than half of the pixels right": "counted",

@@ -121,13 +121,14 @@ def _found(asked: Asking) -> Found | None:
     text = st.text_input("Your caption", asked.examples[0], key="caption", bind="query-params")
     tries: dict[str, Any] = {"key": "ask_example", "on_change": _take_example, "label_visibility": "collapsed"}
     st.pills("Or one of these", asked.examples, **tries)
+    told = st.container()  # always there: what stands below must not move, for a component that moves begins anew
     try:
         found = asked.found(text)
     except LabError as error:
-        st.warning(widgets.plain(f"{sentence_of(error)}."))
+        told.warning(widgets.plain(f"{sentence_of(error)}."))
         return None
     if found.remark:
-        st.warning(widgets.plain(f"{sentence_of(found.remark)}."))
+        told.warning(widgets.plain(f"{sentence_of(found.remark)}."))
     return found
 
 

@@ -14,7 +14,7 @@ from ftp.lab.record import LabError, RunRecord, result_of
 from ftp.lab.summary import Metric
 
 CLIP = 1e-3  # shares are kept so far off 0 and 1, where a logit has no end
-FEWEST = 3  # models of a line
+FEWEST, SPAN = 3, 10.0  # models of a line; points between the best and the worst of them at home
 GROUP = "ordinary"  # the recorded runs of a world through which its line goes
 
 
@@ -64,12 +64,13 @@ def fit(pairs: Iterable[tuple[float, float]]) -> Line:
     """
     points = [(home, shifted) for home, shifted in pairs if math.isfinite(home) and math.isfinite(shifted)]
     x, y = [logit(home / 100) for home, _ in points], [logit(shifted / 100) for _, shifted in points]
-    if len(points) < FEWEST or max(x) == min(x):
-        raise LabError(f"{len(points)} models were given; a line needs {FEWEST} or more, with different home scores")
+    homes = [home for home, _ in points]
+    if len(points) < FEWEST or max(homes) - min(homes) < SPAN:
+        wanted = f"{FEWEST} or more, {SPAN:g} points apart at home"
+        raise LabError(f"{len(points)} models were given; a line needs {wanted}: train some for longer")
     middle, height = math.fsum(x) / len(x), math.fsum(y) / len(y)
     slope = math.fsum((a - middle) * (b - height) for a, b in zip(x, y, strict=True))
     slope /= math.fsum((a - middle) ** 2 for a in x)
-    homes = [home for home, _ in points]
     return Line(slope, height - slope * middle, len(points), min(homes), max(homes))
 
 
@@ -88,10 +89,13 @@ def check(metric: Metric) -> None:
 
 
 def line_of(world: str) -> Line | None:
-    """The line of a world's recorded ordinary models; None where none are recorded."""
+    """The line of a world's recorded ordinary models; None where there are none, or none that learned enough."""
     if world not in recordings.worlds() or GROUP not in recordings.groups(world):
         return None
-    return line_through(recordings.recorded(world, group=GROUP))
+    try:
+        return line_through(recordings.recorded(world, group=GROUP))
+    except LabError:  # they lie so near to each other that a line through them says nothing
+        return None
 
 
 def _number(result: Mapping[str, object], name: str) -> float:

@@ -49,10 +49,10 @@ def test_nothing_and_everything_right_are_clipped() -> None:
 def test_what_gives_no_line_is_a_sentence() -> None:
     with pytest.raises(LabError) as error:
         fit([(50.0, 30.0), (60.0, math.nan), (70.0, 40.0)])
-    sentence = "2 models were given; a line needs 3 or more, with different home scores"
+    sentence = "2 models were given; a line needs 3 or more, 10 points apart at home: train some for longer"
     assert str(error.value) == sentence
     with pytest.raises(LabError, match="3 models were given"):
-        fit([(50.0, 30.0)] * 3)
+        fit([(0.7, 0.7), (1.0, 0.7), (2.2, 1.2)])  # all about at chance
     with pytest.raises(LabError) as error:
         check(Metric("angle", "°", higher_is_better=False))
     assert str(error.value) == (
@@ -61,7 +61,7 @@ def test_what_gives_no_line_is_a_sentence() -> None:
 
 
 def test_runs_and_tables(monkeypatch: pytest.MonkeyPatch) -> None:
-    ordinary = [example("finetune", seed) for seed in (0, 3, 9)]
+    ordinary = [example("finetune", seed) for seed in (-300, -150, 0)]
     line = line_through(ordinary)
     assert line.models == 3
     assert line_of("no such world") is None
@@ -72,14 +72,15 @@ def test_runs_and_tables(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_figure_shows_runs_line_and_ways() -> None:
-    ordinary = [example("finetune", seed) for seed in (0, 3, 9)]
+    ordinary = [example("finetune", seed) for seed in (-300, -150, 0)]
     curve = WiseCurve("0" * 16, "ftp", (0.0, 1.0), (90.0, 97.0), (85.0, 80.0))
     fig = logit_plane([example("ftp"), example("ftp", 1)], ordinary, [curve, curve])
-    assert [trace.name for trace in fig.data] == ["ordinary models", "their line", "FTP", "FTP, WiSE"]
+    assert [trace.name for trace in fig.data] == ["ordinary models", "their line", "continued", "FTP", "FTP, WiSE"]
     line = line_through(ordinary)
-    for x, y in zip(fig.data[1].x, fig.data[1].y, strict=True):
+    for x, y in zip(fig.data[1].x + fig.data[2].x, fig.data[1].y + fig.data[2].y, strict=True):
         assert y == pytest.approx(line.slope * x + line.intercept)
-    assert list(fig.data[3].x) == pytest.approx([logit(0.90), logit(0.97)])
+    assert fig.data[2].line.dash == "dash"  # beyond the best ordinary model
+    assert list(fig.data[4].x) == pytest.approx([logit(0.90), logit(0.97)])
     assert fig.layout.xaxis.ticktext[5] == "10"
     assert fig.layout.xaxis.tickvals[5] == pytest.approx(logit(0.1))
     assert logit_plane([], ordinary, dark=True).data[0].name == "ordinary models"

@@ -39,7 +39,7 @@ EXERCISE = Exercise(
     solution="""
 def my_choose_alpha(alphas, val, error):
     best = val.index(max(val))
-    good_enough = [a for a, score in zip(alphas, val) if val[best] - score <= error[best]]
+    good_enough = [a for a, score in zip(alphas, val, strict=True) if val[best] - score <= error[best]]
     return min(good_enough)
 """,
     questions=(

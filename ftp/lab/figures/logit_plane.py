@@ -25,7 +25,7 @@ def logit_plane(
     """A dot for each run, open ones for the ordinary models and their line; dotted, the mean WiSE curve of a method.
 
     >>> from ftp.lab.figures.data import example
-    >>> fig = logit_plane([example("ftp")], [example("finetune", seed) for seed in (0, 4, 9)])
+    >>> fig = logit_plane([example("ftp")], [example("finetune", seed) for seed in (-300, -150, 0)])
     >>> [trace.name for trace in fig.data]
     ['ordinary models', 'their line', 'FTP']
     """
