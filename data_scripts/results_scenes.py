@@ -68,6 +68,8 @@ Differences of FTP against the others, paired by seed; positive is better for FT
 {remarks}
 - The scores are low, since pre-training was short (the card says how short) and a run has few steps: read the order of
   the methods and the size of the differences, not the heights.
+- The choice of the weights was not blind: after each stage of pre-training one seed (100) of fine-tuning, FTP and the
+  frozen encoder was looked at, on validation and on the shifts.
 - Chosen at the edge of what was tried: {edges}.
 - The test sets are small ({home} and {away} pictures) and the same for all methods and seeds: the spread over seeds is
   that of decoder and order of data, not that of the pictures.
