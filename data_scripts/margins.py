@@ -411,7 +411,7 @@ EXACT: dict[str, dict[str, str]] = {
         "the slope of the mean difference is at most 1, everywhere": "a formula",
         "on average two random decoders agree to less than 0.5, one way or the other": LIVE,
         "but each agrees with itself on other pictures to more than 0.7": LIVE,
-        "two trained decoders agree more than any two random ones": LIVE,
+        "two trained decoders agree more than two random ones on average": LIVE,
         "after the first step of FTP the encoder is where it was": "the first leash has no length",
         "after 12 steps fine-tuning has moved it at least 10 times as far": LIVE,
         "and the training loss is the same within a tenth of its start: the decoder does the work": LIVE,

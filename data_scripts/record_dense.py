@@ -180,7 +180,7 @@ def finished(wanted: list[Settings], store: Store) -> list[RunRecord]:
 def main() -> None:
     parser = argparse.ArgumentParser(description="Record what the view of dense worlds shows.")
     parser.add_argument("--store", type=Path, required=True)
-    parser.add_argument("--methods", nargs="+", default=METHODS)
+    parser.add_argument("--methods", nargs="+", help=f"usually those of {', '.join(METHODS)} that are tuned for a task")
     parser.add_argument("--tasks", nargs="+", choices=worlds.world(WORLD).options["task"].choices)
     parser.add_argument("--seed", type=int, default=0)
     asked = parser.parse_args()
@@ -196,7 +196,9 @@ def main() -> None:
     tasks, used = dict(before.get("tasks", {})), []
     with Store(asked.store) as store:
         for task in asked.tasks or plain.options["task"].choices or ():
-            runs = finished([resolve(WORLD, m, {"task": task, "seed": asked.seed}) for m in asked.methods], store)
+            tuned = [method for method in METHODS if recipes.recipe(WORLD, method, options={"task": task})]
+            methods = asked.methods or tuned
+            runs = finished([resolve(WORLD, m, {"task": task, "seed": asked.seed}) for m in methods], store)
             tasks[task] = of_task(worlds.load(WORLD, {"task": task}), maps[task], pictures, poses, runs, store)
             used += runs
     place = made_by(used)

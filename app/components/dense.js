@@ -64,7 +64,7 @@ function build(root, first, send) {
   const dial = element("input", { type: "range", step: 1, min: 0 });
   const shown = element("strong");
   const play = element("button", { type: "button", onclick: toggle }, "▶ Play");
-  const held = element("span", { class: "note" }, "Guess first: then damage can be turned up.");
+  const held = element("span", { class: "note" }, "Guess first.");
   const four = element("div", { class: "four", tabindex: 0, role: "group", "aria-label": "Picture, truth, prediction and errors. The arrow keys move a cross over all four." }, panels.map((p) => p.figure));
   const says = element("p", { class: "says", "aria-live": "polite" });
   const here = element("p", { class: "note here" });
@@ -75,7 +75,7 @@ function build(root, first, send) {
     element("div", { class: "top" }, strip, element("div", { class: "turn" },
       element("div", { class: "kinds" }, element("span", {}, "Camera"), cameras, element("span", {}, "Damage"), damages),
       element("div", { class: "dial" }, dial, shown, play))),
-    held, four, legend, says, here, element("div", { class: "below" }, methods, plane));
+    four, legend, says, here, element("div", { class: "below" }, methods, plane));
 
   const turned = () => data.dials.find((d) => d.name === at.dial);
   const state = () => turned().states[at.place];
@@ -124,6 +124,7 @@ function build(root, first, send) {
         draw(); rest();
       } }, isCamera(d) ? d.short : capital(d.title))));
     }
+    damages.append(held);
     methods.replaceChildren(...data.runs.map((r) => element("button", { type: "button", "data-name": r.method, onclick: () => { at.method = r.method; draw(); rest(); } },
       element("svg", { viewBox: "0 0 34 8", class: "line", "aria-hidden": "true" }, element("line", { x1: 0, x2: 34, y1: 4, y2: 4, stroke: data.dark ? r.dark : r.light, "stroke-width": 4, "stroke-dasharray": DASHES[r.dash] ?? "none" })),
       element("span", { class: "who" }, r.name), element("span", { class: "numbers" }))));
@@ -169,8 +170,8 @@ function build(root, first, send) {
     settle();
     const d = turned(), camera = isCamera(d), number = state(), scene = data.scene_list[at.scene], value = scoreOf(run(), number);
     for (const button of strip.children) button.setAttribute("aria-pressed", String(button === strip.children[at.scene]));
-    for (const button of [...cameras.children, ...damages.children]) button.setAttribute("aria-pressed", String(button.dataset.name === at.dial));
-    for (const button of damages.children) button.disabled = Boolean(data.hold);
+    for (const button of [...cameras.children, ...damages.querySelectorAll("button")]) button.setAttribute("aria-pressed", String(button.dataset.name === at.dial));
+    for (const button of damages.querySelectorAll("button")) button.disabled = Boolean(data.hold);
     held.style.display = data.hold ? "" : "none";
     change(dial, { max: d.values.length - 1, "aria-label": camera ? capital(d.title) : `Severity of ${d.title}` });
     dial.value = at.place;

@@ -19,7 +19,7 @@ STYLE = """
   background: var(--st-background-color); color: var(--st-text-color); }
 .turn { min-width: 0; }
 .kinds { display: grid; grid-template-columns: auto 1fr; gap: 0.2rem 0.6rem; align-items: center; }
-.choices { display: flex; flex-wrap: wrap; gap: 0.3rem; }
+.choices { display: flex; flex-wrap: wrap; gap: 0.3rem; align-items: center; }
 .choices button { padding: 0 0.55rem; min-height: 1.7rem; font-size: 0.9rem; }
 button[aria-pressed=true] { border: 2px solid var(--st-primary-color); font-weight: 700; }
 .dial { display: flex; gap: 0.8rem; align-items: center; margin-top: 0.2rem; }
@@ -55,6 +55,7 @@ figcaption { font-size: 0.9rem; font-weight: 600; white-space: nowrap; overflow:
 }
 """
 _COMPONENT = component("dense", STYLE)
+STEP = 30.0  # of the chart's scale
 NAMES = {"linear_probe": "Frozen encoder"}  # what that method is where the read-out is a whole decoder
 
 
@@ -86,11 +87,9 @@ class ShownDense:
 
     @property
     def highest(self) -> float:
-        """The top of the chart: all a percentage can be; of degrees, as many as there are, in steps of 30."""
-        if self.metric.higher_is_better:
-            return self.metric.high
+        """The top of the chart: the largest score of a picture, in round steps."""
         values = [v for run in self.of_task["runs"] for row in run["scores"] for v in row if v is not None]
-        return 30 * -(-max(values, default=30.0) // 30)
+        return min(self.metric.high, STEP * -(-max(values, default=STEP) // STEP))
 
 
 def dense(shown: ShownDense, start: Place, dark: bool, hold: bool) -> Place:

@@ -90,7 +90,8 @@ def _images(run: RunRecord) -> str:
 
 def _methods(world: World) -> Sequence[str]:
     names = methods.fitting(world)
-    usual = [name for name in FIRST if name in names]
+    recorded = {run.settings.method for run in widgets.recorded_runs(world.name)}
+    usual = [name for name in FIRST if name in names and (not recorded or name in recorded)]
     start = widgets.linked("methods", names, usual)
     chosen = st.pills(
         "Methods", names, selection_mode="multi", default=start, format_func=_title, key="methods", wrap=True

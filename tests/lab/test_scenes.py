@@ -17,7 +17,7 @@ from torch import Tensor
 from ftp.lab import evaluate, lesson, methods, recipes, worlds
 from ftp.lab.models import read_weights
 from ftp.lab.record import LabError, StartEvent, StepEvent
-from ftp.lab.recordings import groups, recorded
+from ftp.lab.recordings import described, groups, recorded
 from ftp.lab.settings import resolve
 from ftp.lab.train import FineTuning, finetune
 from ftp.lab.worlds import _rendering as rendering
@@ -409,3 +409,11 @@ def test_the_recorded_runs_are_those_that_the_lab_would_make_today(group: str) -
         assert run.status == "done"
         assert set(run.evals[-1].corruptions) == {"fog", "defocus_blur", "gaussian_noise", "brightness"}
         assert run.provenance["weights_sha256"] == hashlib.sha256(world_of_scenes.WEIGHTS.read_bytes()).hexdigest()
+
+
+@every_task
+def test_ftp_with_leashes_that_only_grow_has_its_own_tuned_rate(task: str) -> None:
+    reference = recipes.tuned("scenes", options={"task": task})["reference"]["ftp, k=0"]
+    better = max if task != "normals" else min
+    assert reference["settings"] == better(reference["outcome"], key=lambda trial: trial["val_mean"])["settings"]
+    assert described("scenes")[f"kappa_{task}"].given == {"task": task, **reference["settings"]}
