@@ -25,10 +25,11 @@ from ftp.lab.worlds import World
 
 TITLE = "Between pre-trained and fine-tuned (WiSE)"
 QUESTION = "Is there a better network on the straight way from W₀ to W?"
-PICTURE = (
-    "WiSE mixes two networks weight by weight: **W₀ + α (W − W₀)**. At α = 0 it is the pre-trained body, at α = 1 the "
-    "fine-tuned network; the head is the fine-tuned one all along. **Move α**, or drag along a curve."
+PICTURE = "WiSE mixes two networks weight by weight: **W₀ + α (W − W₀)**. {ends} **Move α**, or drag along a curve."
+NEW_HEAD = (
+    "At α = 0 it is the pre-trained body, at α = 1 the fine-tuned network; the head is the fine-tuned one all along."
 )
+WHOLE = "At α = 0 it is the pre-trained network with its own head, at α = 1 the fine-tuned one; the head is mixed, too."
 GUESSES = ("At the start, α = 0", "In between", "At the end, α = 1")
 START = 0.5
 LINK = {"alpha": (0.0, 1.0)}
@@ -47,7 +48,7 @@ def render() -> None:
         guess = widgets.predict("wise_guess", "Fine-tuning: where on the way is OOD best?", GUESSES)
         seed = run_chooser.seed_of(seeds)
         chosen = run_chooser.choose()
-        st.markdown(PICTURE)
+        st.markdown(PICTURE.format(ends=NEW_HEAD if current().unanchored else WHOLE))
     your_curve = _your_curve(chosen) if chosen else None
     ways = [way_of([c for c in runs if seed in (None, c.seed)]) for runs in by_method(curves).values()]
     with right:
