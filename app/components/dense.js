@@ -5,6 +5,7 @@ const OFF = 30; // degrees from which a direction counts as far off
 const MIDDLE = 128, REACH = 127, IGNORED = 255; // see ftp/lab/map_sheets.py
 const WIDE = 430, HIGH = 150, LEFT = 36, RIGHT = 18, TOP = 10, BOTTOM = 42;
 const LABELLED = 9; // places: of more, every other has its label
+const STEP = 20; // of the chart's scale, which fits the scene
 const DRAG = 22; // pixels for each place of the dial
 const DASHES = { solid: "none", dash: "9 6", dot: "2 5", dashdot: "9 5 2 5", longdash: "14 6", longdashdot: "14 5 2 5" };
 const still = () => matchMedia("(prefers-reduced-motion: reduce)").matches;
@@ -216,7 +217,8 @@ function build(root, first, send) {
 
   function chart(d) {
     const last = d.values.length - 1, across = (n) => LEFT + ((WIDE - LEFT - RIGHT) * n) / last;
-    const { low, high } = data.scale, up = (v) => TOP + ((HIGH - TOP - BOTTOM) * (high - clamp(v, low, high))) / (high - low);
+    const low = data.metric.low, most = Math.max(1, ...data.runs.flatMap((r) => r.scores[at.scene].filter((v) => v !== null)));
+    const high = Math.min(data.metric.high, STEP * Math.ceil(most / STEP)), up = (v) => TOP + ((HIGH - TOP - BOTTOM) * (high - clamp(v, low, high))) / (high - low);
     plane.replaceChildren();
     for (const v of [low, (low + high) / 2, high]) plane.append(element("line", { x1: LEFT, x2: WIDE - RIGHT, y1: up(v), y2: up(v), stroke: "var(--line)" }),
       element("text", { x: LEFT - 6, y: up(v) + 5, "text-anchor": "end" }, String(v)));

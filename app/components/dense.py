@@ -55,7 +55,6 @@ figcaption { font-size: 0.9rem; font-weight: 600; white-space: nowrap; overflow:
 }
 """
 _COMPONENT = component("dense", STYLE)
-STEP = 30.0  # of the chart's scale
 NAMES = {"linear_probe": "Frozen encoder"}  # what that method is where the read-out is a whole decoder
 
 
@@ -85,12 +84,6 @@ class ShownDense:
         found: Mapping[str, Any] = self.data["tasks"][self.task]
         return found
 
-    @property
-    def highest(self) -> float:
-        """The top of the chart: the largest score of a picture, in round steps."""
-        values = [v for run in self.of_task["runs"] for row in run["scores"] for v in row if v is not None]
-        return min(self.metric.high, STEP * -(-max(values, default=STEP) // STEP))
-
 
 def dense(shown: ShownDense, start: Place, dark: bool, hold: bool) -> Place:
     """Show it; the place where the hand rested last comes back. hold: no damage until there is a guess."""
@@ -113,7 +106,6 @@ def dense(shown: ShownDense, start: Place, dark: bool, hold: bool) -> Place:
         "classes": task["classes"],
         "colors": label_colors(len(task["classes"])),
         "metric": asdict(shown.metric),
-        "scale": {"low": shown.metric.low, "high": shown.highest},
         "runs": runs,
         "start": asdict(start),
         "look": {"right": colors.grid, "wrong": colors.loss, "ignored": colors.anchor, "hatch": colors.paper},
