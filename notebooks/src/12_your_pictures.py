@@ -357,7 +357,7 @@ claim("in the three chosen ones another hand costs more than 40 points", min(fal
 # and a verdict that says *cannot tell* when it cannot. With a GPU: the same cells at `FTP_SCALE=full`, and any network
 # of torchvision or timm, `--set model=torchvision:resnet50`.
 #
-# Before: [11 · Your model, your data](11_your_model.ipynb).
+# Before: [11 · Your model, your data](11_your_model.ipynb). Next: [13 · Ten alphabets in a row](13_stream.ipynb).
 
 # %%
 print(app_link("race", methods=["finetune", "linear_probe", "ftp"]))

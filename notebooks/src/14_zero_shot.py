@@ -388,7 +388,7 @@ card(draw("wise_curve", curves), seeds=SEEDS, live=False)
 # the α of a paper's table was chosen by somebody who saw the shifts. Ask the networks yourself, and move α: `make app`,
 # then the addresses below.
 #
-# Before: [13 · Ten alphabets in a row](13_stream.ipynb). Next: [your own model](11_your_model.ipynb).
+# Before: [13 · Ten alphabets in a row](13_stream.ipynb). Next: [15 · Dense tasks](15_dense.ipynb).
 
 # %%
 print(app_link("ask", world="captions"))

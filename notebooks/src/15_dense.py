@@ -433,7 +433,7 @@ claim("with its decoder tied, the loss ends at more than one and a half times th
 # until it has something to say; tied itself, it hardly learns to talk. Watch a run of this world: `make app`, then the
 # address below. The paper's own photographs: `ftp-lab run pascal --set data=PATH` wants the folder PASCAL_MT.
 #
-# Before: [13 · Ten alphabets in a row](13_stream.ipynb). Next: [your own model](11_your_model.ipynb).
+# Before: [14 · Zero-shot, WiSE and FTP](14_zero_shot.ipynb). Next: [your own model](11_your_model.ipynb).
 
 # %%
 print(app_link("live", world="scenes", seed=1))
