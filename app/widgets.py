@@ -357,13 +357,9 @@ def _widget(row: Known) -> Value:
     label = LABELS.get(row.name, row.name.replace("_", " "))
     shared: dict[str, Any] = {"key": row.name, "help": option.help, "bind": "query-params"}
     if option.choices:
-        change = (
-            to_recipe if row.name == recipes.divided_by(st.session_state.get("world") or worlds.default()) else None
-        )
-        chosen = option.choices.index(str(row.value))
-        return cast(
-            str, st.selectbox(label, option.choices, chosen, on_change=to_recipe if divides else None, **shared)
-        )
+        divides = row.name == recipes.divided_by(st.session_state.get("world") or worlds.default())
+        look = {**shared, "on_change": to_recipe if divides else None}
+        return cast(str, st.selectbox(label, option.choices, option.choices.index(str(row.value)), **look))
     if isinstance(option.default, str):
         return cast(str, st.text_input(label, str(row.value), **shared))
     if isinstance(row.value, float) and option.high <= 1 and option.low in (0.0, 0.01) and row.value >= 0.01:
