@@ -15,7 +15,7 @@ from app import promises
 from app.limits import class_mode, is_teacher
 from app.sentences import shown, without_paths
 from app.supervisor import supervisor
-from ftp.lab import methods, recordings, worlds
+from ftp.lab import methods, recipes, recordings, worlds
 from ftp.lab.formats import thin, to_csv
 from ftp.lab.options import Option
 from ftp.lab.record import RUN_ID, LabError, RunRecord, Settings, Value
@@ -297,7 +297,9 @@ def run_settings(
         usual = "ftp" if "ftp" in names else names[0]
         method = choice("Method", names, usual, "method", lambda name: methods.method(name).title, to_recipe)
         st.caption(plain(methods.method(method).summary))
-    rows = {row.name: replace(row, value=(begins or {}).get(row.name, row.value)) for row in known(world.name, method)}
+    asked = _dividing(world)
+    every = known(world.name, method, asked)
+    rows = {row.name: replace(row, value=(begins or {}).get(row.name, row.value)) for row in every}
     # text of any kind is not for a form, such as the layer of a what-if
     shown = [name for name, row in rows.items() if _is_for_a_form(row.option)]
     second = {*COMMON, *SECOND, *(world.options if world.own else ())}  # those of one's own pictures are many
@@ -351,9 +353,16 @@ def to_recipe(kept: Sequence[str] = KEPT) -> None:
     if method not in methods.fitting(world):
         st.session_state.pop("method", None)
         return
-    for row in known(world.name, method):
-        if row.name in st.session_state and row.name not in kept:
+    asked = _dividing(world)
+    for row in known(world.name, method, asked):
+        if row.name in st.session_state and row.name not in (*kept, *asked):
             st.session_state[row.name] = row.value
+
+
+def _dividing(world: World) -> dict[str, Any]:
+    """The option that the tuned settings of a world differ with, such as its task, as it is chosen; {} if none does."""
+    name = recipes.divided_by(world.name)
+    return {name: st.session_state.get(name) or world.option(name)} if name else {}
 
 
 def _widget(row: Known) -> Value:
@@ -362,7 +371,9 @@ def _widget(row: Known) -> Value:
     label = LABELS.get(row.name, row.name.replace("_", " "))
     shared: dict[str, Any] = {"key": row.name, "help": option.help, "bind": "query-params"}
     if option.choices:
-        return cast(str, st.selectbox(label, option.choices, option.choices.index(str(row.value)), **shared))
+        divides = row.name == recipes.divided_by(st.session_state.get("world") or worlds.default())
+        look = {**shared, "on_change": to_recipe if divides else None}
+        return cast(str, st.selectbox(label, option.choices, option.choices.index(str(row.value)), **look))
     if isinstance(option.default, str):
         return cast(str, st.text_input(label, str(row.value), **shared))
     if isinstance(row.value, float) and option.high <= 1 and option.low in (0.0, 0.01) and row.value >= 0.01:

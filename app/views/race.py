@@ -38,7 +38,7 @@ def render() -> None:
         left, right = st.columns([1, 2.6], gap="medium")
     world = current()
     with left:
-        divided = recipes.sheet(world.name).get("quick", {}).get("divided_by", "")
+        divided = recipes.divided_by(world.name)
         if divided:  # each of its values is a race of its own
             world = choose_option(world, divided, world.options[divided].choices or ())
         first, button = st.container(), st.container()  # Train stands above the settings, which a small screen cuts off

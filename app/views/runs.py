@@ -12,7 +12,7 @@ from app.limits import viewer
 from app.sentences import shown
 from app.supervisor import supervisor
 from app.world import current
-from ftp.lab import methods
+from ftp.lab import methods, recipes
 from ftp.lab.figures import FIGURES
 from ftp.lab.figures.curves import names
 from ftp.lab.record import STATUSES, LabError, RunRecord
@@ -125,6 +125,9 @@ def _line(run: RunRecord) -> dict[str, Any]:
 
 
 def _best(runs: Sequence[RunRecord]) -> str:
+    divided = recipes.divided_by(current().name)
+    if divided and len({run.settings.options.get(divided) for run in runs if run.result}) > 1:
+        return ""  # of different tasks nobody is the best
     metric = next((run.measures.main for run in runs if run.result), None)
     key = "ood_avg" if any((run.result or {}).get("ood_avg") is not None for run in runs) else "id"
     scored = {run.run_id: run.result[key] for run in runs if run.result and run.result.get(key) is not None}

@@ -52,6 +52,15 @@ def recipe(world: str, method: str, scale: str = "quick", options: Mapping[str, 
     return settings
 
 
+def divided_by(world: str) -> str:
+    """The option of a world that its recipes differ with; "" if they do not.
+
+    >>> divided_by("digits")
+    ''
+    """
+    return str(sheet(world).get("quick", {}).get("divided_by", ""))
+
+
 def part_for(tuning: Mapping[str, Any], options: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """Of a tuning that is `divided_by` an option of its world the part for these options; the first if none is named.
 
