@@ -13,8 +13,14 @@ from ftp.lab.figures.data import WiseCurve
 from ftp.lab.record import LabError
 from ftp.lab.summary import average
 from ftp.lab.table import Group, Row, Spread, spread, title
+from ftp.lab.worlds import World
 
 WALKED = ("finetune", "ftp")  # the methods that have WiSE rows in a table, as in the paper's Tab. 3
+
+
+def is_whole(world: World) -> bool:
+    """Whether the pre-trained end is a model of its own: nothing is new in it, and there are shifts to test it on."""
+    return bool(world.shifts) and not world.unanchored and len(world.phases) == 1
 
 
 @dataclass(frozen=True)

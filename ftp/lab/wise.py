@@ -57,11 +57,6 @@ def interpolate(start: Mapping[str, Tensor], end: Mapping[str, Tensor], alpha: f
     }
 
 
-def is_whole(world: World) -> bool:
-    """Whether the pre-trained end is a model of its own: nothing is new in it, and there are shifts to test it on."""
-    return bool(world.shifts) and not world.unanchored and len(world.phases) == 1
-
-
 def ends(record: RunRecord, world: World, model: nn.Module) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
     """The state at alpha 0 and at alpha 1; `model` is that of the run."""
     end = {name: tensor.clone() for name, tensor in model.state_dict().items()}

@@ -292,7 +292,8 @@ card(draw("task_accuracy", chosen), seeds=SEEDS, live=False)
 # the control that moves nothing tells what all of that is worth. Train a stream and watch the matrix fill: `make app`,
 # then the address below.
 #
-# Before: [12 · A real network, your own pictures](12_your_pictures.ipynb). Next: [14 · Zero-shot, WiSE and FTP](14_zero_shot.ipynb).
+# Before: [12 · A real network, your own pictures](12_your_pictures.ipynb).
+# Next: [14 · Zero-shot, WiSE and FTP](14_zero_shot.ipynb).
 
 # %%
 print(app_link("tasks", world="stream", seed=1))

@@ -11,6 +11,7 @@ from safetensors.torch import save_file
 from torch.nn import functional as F
 
 from ftp.lab import evaluate, worlds
+from ftp.lab.alpha import is_whole
 from ftp.lab.models.clip_network import (
     ClipNetwork,
     head_from_file,
@@ -24,7 +25,7 @@ from ftp.lab.run import execute, identify
 from ftp.lab.settings import known, resolve
 from ftp.lab.store import Store
 from ftp.lab.train import finetune
-from ftp.lab.wise import interpolate, is_whole, wise
+from ftp.lab.wise import interpolate, wise
 
 WORLD = "imagenet_clip"
 CLASSES = [f"n0{1440764 + 7 * n}" for n in range(12)]

@@ -8,10 +8,11 @@ import torch
 from lab.runs import short
 
 from ftp.lab import evaluate, worlds
+from ftp.lab.alpha import is_whole
 from ftp.lab.record import LabError
 from ftp.lab.run import execute, model_of
 from ftp.lab.store import Store
-from ftp.lab.wise import interpolate, is_whole, validation, wise
+from ftp.lab.wise import interpolate, validation, wise
 
 
 def test_the_line_is_straight_and_touches_both_ends() -> None:

@@ -57,8 +57,7 @@ def main(options: Namespace) -> int:
 def _walked(records: "list[RunRecord]", store: "Store", options: Namespace) -> "dict[str, WiseCurve]":
     """The way of fine-tuning and of FTP from the pre-trained model, if that is a model of its own; else none."""
     from ftp.lab import worlds
-    from ftp.lab.alpha import IN_TABLE, RULES, WALKED
-    from ftp.lab.wise import is_whole, walked
+    from ftp.lab.alpha import IN_TABLE, RULES, WALKED, is_whole
 
     chosen_runs = [r for r in records if r.settings.method in WALKED and is_whole(worlds.of(r.settings))]
     if not chosen_runs:
@@ -69,6 +68,7 @@ def _walked(records: "list[RunRecord]", store: "Store", options: Namespace) -> "
     for name in IN_TABLE:
         say(f"  {RULES[name].title}: looks at {RULES[name].sees}")
     from ftp.lab.train import pick_device
+    from ftp.lab.wise import walked
 
     device = str(pick_device(options.device))
     return walked(chosen_runs, store, at_a_time(options.jobs, len(chosen_runs)), device)
