@@ -187,7 +187,8 @@ def test_a_replay_waits_for_a_guess(visit: Callable[..., Page]) -> None:
     page = visit("/live")
     page.wait_for_selector(".ftp-player .accuracy .main-svg")
     slider = page.get_by_role("slider", name="Step", exact=True)
-    expect(slider).to_have_value("74")
+    expect(slider).to_have_value("6")  # before the leashes give the answer
+    expect(page.locator(".ftp-player .says")).to_have_text("Step 6 of 300. Make your guess, and the run plays on.")
     page.get_by_text("late layers").first.click()
     expect(slider).to_have_value("300")
 
