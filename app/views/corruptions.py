@@ -92,10 +92,7 @@ def render() -> None:
             widgets.answer(f"{mark(guess, scores, metric)}: {answer(scores, metric)}")
         else:
             widgets.answer("Make your guess, turn the dial, and the answer stands here in words.")
-        means = overall(shown_runs)
-        if "mars_sp" in means and means["mars_sp"] == means.get("finetune"):
-            st.caption(widgets.NEVER_PULLS)
-        st.caption(_standing(data, seeds, seed, world.corruptions))
+        st.caption(_standing(data, seeds, seed), help=_remarks(data, overall(shown_runs), world.corruptions))
     widgets.data_table(table(data["runs"]), "corruptions")
     settings: dict[str, Any] = {"kind": kind, "severity": severity, "seed": seed}
     settings["run"] = chosen.run_id if chosen else None
@@ -202,10 +199,16 @@ damaged = corrupt(images, "{"fog" if kind == ALL else kind}", severity={max(1, s
 print(damaged.shape, (damaged - images).abs().mean())"""
 
 
-def _standing(data: dict[str, Any], seeds: Sequence[int], seed: int | None, few: Sequence[str]) -> str:
-    """What the bars stand on, and why their mean is not that of Race's table."""
+def _remarks(data: dict[str, Any], means: Scores, few: Sequence[str]) -> str:
+    """Why the mean over all kinds is not that of Race's table, and why two rows can be equal."""
+    race = f"The table of Race averages {len(few)} of these {len(data['pictures'])} kinds."
+    equal = "mars_sp" in means and means["mars_sp"] == means.get("finetune")
+    return f"{race} {widgets.NEVER_PULLS}" if equal else race
+
+
+def _standing(data: dict[str, Any], seeds: Sequence[int], seed: int | None) -> str:
+    """What the bars stand on."""
     what = f"the first {data['images']} test images, damaged alike for every method"
-    what += f"; the table of Race averages {len(few)} of the {len(data['pictures'])} kinds"
     if seed is not None or len(seeds) == 1:
         one = seeds[0] if seed is None else seed
         return f"Recorded runs of seed {one} alone, which cannot tell who is better; {what}."

@@ -128,7 +128,7 @@ def _chosen(settings: Settings) -> RunRecord | None:
         st.info(widgets.plain(f"{lost} Here is a recorded one." if replayed else lost))
     alike = [run for run in replayed if run.settings == settings]
     usual = [run for run in replayed if run.settings.method == "ftp"]
-    return (*alike, *usual, *([] if replayed else _newest(settings)), None)[0]
+    return (*alike, *usual, *(_newest(settings) if current().own else []), None)[0]
 
 
 def _newest(settings: Settings) -> list[RunRecord]:

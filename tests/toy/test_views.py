@@ -25,6 +25,7 @@ MISFITS = {
     "microscope": "No single step was recorded in Toy slopes.",
     "race": "Toy slopes has no shifts, and this race is between home and shifts.",
     "corruptions": "Nothing damaged was recorded in Toy slopes.",
+    "dense": "No pictures of Toy slopes come with the kit.",
     "tasks": "Toy slopes has one task, and this view is about several in a row.",
     "wise": "No walk between two networks was recorded in Toy slopes.",
     "wall": "Toy slopes has no shifts, and the wall is the plane of home and shifts.",
@@ -146,7 +147,8 @@ def test_a_method_of_one_s_own_works_in_live_before_its_first_step(world: str) -
     run = supervisor().submit(settings)
     page = open_view("live", world=world, run=run)
     assert sent(page)["run"] == run
-    assert any(t.value.startswith("Run: Halfway, seed 0, 2 steps") for t in page.text)
+    steps = "2 tasks of 2 steps" if world == "toy" else "2 steps"
+    assert any(t.value.startswith(f"Run: Halfway, seed 0, {steps}") for t in page.text)
     assert page.radio(key="guess").label == live.NO_LEASH
     supervisor().stop(run)
 
@@ -169,7 +171,9 @@ def test_runs_are_those_of_the_chosen_world(filled: dict[str, RunRecord]) -> Non
     assert set(shown["id"]) == {filled["finetune"].run_id, filled["ftp"].run_id}
     assert "OOD" not in shown.columns
     best = min(filled[method].summary().home for method in ("finetune", "ftp"))
-    assert bold(page)[0] == (f"2 runs, 2 of them done; Vanilla FT, seed 0, 4 steps has the best ID angle {best:.1f}°.")
+    assert bold(page)[0] == (
+        f"2 runs, 2 of them done; Vanilla FT, seed 0, 2 tasks of 4 steps has the best ID angle {best:.1f}°."
+    )
     digits = open_view("runs", recorded="false")
     assert list(digits.dataframe[0].value["id"]) == ["00000000000000aa"]
     assert "OOD" in digits.dataframe[0].value.columns

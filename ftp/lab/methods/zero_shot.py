@@ -26,7 +26,7 @@ class ZeroShot(Method):
                 f"{cls.title} trains nothing, and the head of the world {world.name} is new and knows nothing; "
                 "choose a method that trains it, such as linear_probe"
             )
-        if not world.readout:
+        if not world.readout or not world.classes:
             return f"{cls.title} needs a head with the names of its classes, and the world {world.name} names none"
         return ""
 

@@ -19,7 +19,7 @@ from torch.nn import functional as F
 from ftp.lab.models.zoo import read_state
 from ftp.lab.record import LabError
 
-EXTRA = "pip install 'ftp-kit[clip]'"
+EXTRA = "pip install open_clip_torch"
 NORMS = {  # mean and deviation of the pixels: CLIP's own, or those of ImageNet
     "clip": ((0.48145466, 0.4578275, 0.40821073), (0.26862954, 0.26130258, 0.27577711)),
     "photographs": ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225)),
