@@ -4,8 +4,8 @@
     .venv/bin/python data_scripts/pretrain_captions.py --seeds 0 --steps 100 --out FOLDER    tries it quickly
     .venv/bin/python data_scripts/pretrain_captions.py --seeds      the card alone, of the weights that are there
 
-Writes ftp/lab/models/captions-0.safetensors, captions-1.safetensors and the card captions.md; about 8 and 4 minutes
-on one core, without any download. All 1,410 things are shown, drawn by five artists; the sixth, Fluent 3D, is never shown.
+Writes ftp/lab/models/captions-0.safetensors, captions-1.safetensors and the card captions.md; about 17 minutes
+each on one core, without any download. All 1,410 things are shown, drawn by five artists; the sixth, Fluent 3D, is never shown.
 """
 
 import argparse
@@ -32,8 +32,7 @@ from ftp.lab.models.caption_model import (
 from ftp.lab.worlds import _emoji, load
 
 HOME = Path(__file__).resolve().parent.parent / "ftp" / "lab" / "models"
-STEPS = {0: 3000, 1: 1500}  # by seed: the second pre-training is shorter, too
-SEEDS, BATCH, LR, DECAY = tuple(STEPS), 128, 3e-3, 0.05
+SEEDS, STEPS, BATCH, LR, DECAY = (0, 1), 8000, 128, 3e-3, 0.05
 KINDS = {"name": 0.5, "style": 0.25, "kind and name": 0.15, "kind": 0.1}  # of captions, and how often
 SEEN = tuple(STYLES)  # the artists that are shown
 
@@ -135,8 +134,7 @@ def read_right(model: CaptionModel, templates: tuple[str, ...]) -> dict[str, flo
 CARD = """# captions-0.safetensors, captions-1.safetensors
 
 What the `captions` world starts from: a tiny model of pictures and captions (`caption_model.py`), pre-trained twice, with
-two seeds, the second time shorter. Made by `data_scripts/pretrain_captions.py`: batch {batch}, AdamW, one-cycle rate up
-to {lr}, weight decay {decay} of matrices alone, the contrastive loss of CLIP with equal captions as no negatives of each other,
+two seeds. Made by `data_scripts/pretrain_captions.py`: batch {batch}, AdamW, one-cycle rate up to {lr}, weight decay {decay} of matrices alone, the contrastive loss of CLIP with equal captions as no negatives of each other,
 scale at most {largest:g}.
 
 | | seen |
@@ -201,12 +199,12 @@ def card(home: Path) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description="Pre-train the model of the captions world.")
     parser.add_argument("--seeds", type=int, nargs="*", default=list(SEEDS), choices=SEEDS)
-    parser.add_argument("--steps", type=int, help="of each; for a quick try")
+    parser.add_argument("--steps", type=int, default=STEPS, help="of each; fewer for a quick try")
     parser.add_argument("--out", type=Path, default=HOME)
     asked = parser.parse_args()
     asked.out.mkdir(parents=True, exist_ok=True)
     for seed in asked.seeds:
-        model, about = pretrain(asked.steps or STEPS[seed], seed)
+        model, about = pretrain(asked.steps, seed)
         # one entry only: safetensors writes several in an order that changes from day to day
         write_weights(model, asked.out / filename(seed), {"about": json.dumps(about)})
         print(json.dumps(about), flush=True)

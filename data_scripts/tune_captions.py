@@ -1,4 +1,4 @@
-"""Choose every method's settings for the captions world: three trials for each, on home validation only.
+"""Choose every method's settings for the captions world: four trials for each, on home validation only.
 
     .venv/bin/python data_scripts/tune_captions.py
     .venv/bin/python data_scripts/tune_captions.py --methods ftp
@@ -28,12 +28,13 @@ PLAIN = {"mixup": 0.0, "cutmix": 0.0, "smoothing": 0.0, "drop_path": 0.0}
 PAPER = {"mixup": 0.8, "cutmix": 1.0, "smoothing": 0.1, "drop_path": 0.2}
 
 GRID: dict[str, dict[str, list[float]]] = {
-    "finetune": {"lr": [0.001, 0.002, 0.004]},
-    "linear_probe": {"lr": [0.03, 0.1, 0.3]},
-    "lp_ft": {"lr": [0.002], "probe_lr": [0.1, 0.3, 1.0]},
-    "l2_sp": {"lr": [0.002], "strength": [0.001, 0.01, 0.1]},
-    "ftp": {"lr": [0.002], "gamma_lr": [0.1, 0.3, 1.0]},
+    "finetune": {"lr": [0.001, 0.002, 0.004, 0.008]},
+    "linear_probe": {"lr": [0.03, 0.1, 0.3, 1.0]},
+    "lp_ft": {"lr": [0.002], "probe_lr": [0.03, 0.1, 0.3, 1.0]},
+    "l2_sp": {"lr": [0.002], "strength": [1e-4, 1e-3, 1e-2, 1e-1]},
+    "ftp": {"lr": [0.002], "gamma_lr": [0.03, 0.1, 0.3, 1.0]},
 }
+TRIALS = 4  # for each
 FIXED = {"linear_probe": PLAIN}  # part of its recipe, not tried
 
 
@@ -93,7 +94,7 @@ def main() -> None:
         sheet["grid"][method], sheet["outcome"][method] = GRID[method], rows
         sheet["recipe"][method] = best(rows)["settings"]
         sheet["budget"] = {
-            "trials": 3,
+            "trials": TRIALS,
             "seeds": [SEED],
             "chosen_by": "accuracy on the 600 home validation pictures (Noto's); among equals the lower loss",
             "made_by": "data_scripts/tune_captions.py",

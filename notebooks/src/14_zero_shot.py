@@ -129,14 +129,14 @@ claim("every row of it is as long as the scale", torch.allclose(head.norm(dim=1)
 # shown it?
 
 # %%
-options = ("below 5 %", "5 to 30 %", "above 30 %")
-guess = "above 30 %"
+options = ("below 10 %", "10 to 50 %", "above 50 %")
+guess = "above 50 %"
 predict("14.unseen", guess, options=options, sure=60)
 
 # %%
 right = {a: (seen[a] @ head.T).argmax(1).eq(shown[a][1]).float().mean().item() for a in shown}
-outcome("14.unseen", options[(right["fluent_3d"] > 0.05) + (right["fluent_3d"] > 0.3)])
-claim("zero-shot is right in more than 30 % of the pictures of the artist nobody showed it", right["fluent_3d"] > 0.3)
+outcome("14.unseen", options[(right["fluent_3d"] > 0.1) + (right["fluent_3d"] > 0.5)])
+claim("zero-shot is right in more than half of the pictures of the artist nobody showed it", right["fluent_3d"] > 0.5)
 claim("and more often at home than there", right[world.home] > right["fluent_3d"])
 
 # %% [markdown]
@@ -273,7 +273,7 @@ claim("best validation goes farther than whoever could see the shifts", too_far,
 
 # %%
 options = ("WiSE-FTP's", "these seeds cannot tell", "WiSE-FT's")
-guess = "WiSE-FTP's"
+guess = "these seeds cannot tell"
 predict("14.wise", guess, options=options, sure=40)
 
 # %%
@@ -281,12 +281,15 @@ best = {m: [max(rules.all_sets(c)) for c in curves if c.method == m] for m in ("
 outcome("14.wise", {1: options[0], 0: options[1], -1: options[2]}[beyond_noise(best["ftp"], best["finetune"])])
 gap, error = paired(best["ftp"], best["finetune"])
 print(f"WiSE-FTP minus WiSE-FT, mean of all sets: {gap:+.1f} points, standard error {error:.1f}")
-claim("at the best mean of all sets WiSE-FTP is ahead", beyond_noise(best["ftp"], best["finetune"]) == 1, live=TRAIN)
+claim("their best means differ by less than a point", abs(gap) < 1, live=TRAIN)
+flat = {m: [c.ood_avg[0] - c.ood_avg[-1] for c in curves if c.method == m] for m in best}
+less = max(flat["ftp"]) < min(flat["finetune"])
+claim("but without mixing FTP has lost less on the shifts, in each seed", less, live=TRAIN)
 
 # %% [markdown]
-# **Explain.** FTP's end has lost less elsewhere, so it pays to walk farther: it can take more of home's gain before the
-# shifts fall. That is the order of the paper, at an α chosen by somebody who saw the shifts. Below, see the
-# rows by home validation before you take it for a promise.
+# **Explain.** Mixing is the great equaliser. At its best point a network that strayed far has walked most of the way
+# back, and one on a leash had less to walk back: they meet. That best point was chosen by somebody who saw the shifts.
+# A leash helps the one who cannot see them: compare the ends of the two ways, and the rows by home validation below.
 
 # %% [markdown]
 # ## The table
@@ -351,17 +354,33 @@ claim("measured again, all of it", abs(again - 1) < 0.01)
 # ## What is robust, and what is only better?
 #
 # A model that is better at home is usually better elsewhere. *Effective robustness* (Taori et al. 2020) is the height
-# above the line, on logit axes, on which models lie that saw nothing but home. So it needs such models. We trained
-# eight from random weights, on Noto alone, for 50 to 400 steps, where fine-tuning takes 200:
+# above the line, on logit axes, on which models lie that saw nothing but home. So it needs such models: eight networks
+# from random weights, trained on Noto alone, for 400 to 3,200 steps, where fine-tuning takes 200.
+#
+# **Predict.** Take fine-tuning, which lost so much on the shifts. Against a network of its own home accuracy that has
+# never seen another artist, it is ...
 
 # %%
-ordinary = [run.result["id"] for run in recorded("captions", group="ordinary")]
-claim("none of the eight that saw nothing but Noto is right in 5 % of the cases at home", max(ordinary) < 5, live=TRAIN)
-claim("so the kit draws no line through them", robustness.line_of("captions") is None)
+options = ("below that line", "within 2 points of it", "above it")
+guess = "above it"
+predict("14.line", guess, options=options, sure=50)
+
+# %%
+line = robustness.line_of("captions")
+heights = {m: [line.above(*pair) for pair in zip(home[m], away[m], strict=True)] for m in runs}
+rho = fmean(heights["finetune"])
+outcome("14.line", options[0 if rho < -2 else 2 if rho > 2 else 1])
+for method, values in heights.items():
+    print(f"{method:>12}: {fmean(values):+5.1f} points above the line")
+ahead = min(heights["finetune"]) > 2
+claim("fine-tuning is more than 2 points above the line of models that saw Noto alone", ahead, live=TRAIN)
+more = [a - b for a, b in zip(heights["ftp"], heights["finetune"], strict=True)]
+claim("FTP is above it by more, in each seed", min(more) > 0, live=TRAIN)
 
 # %% [markdown]
-# That is a result, too: in these few steps everything that the other rows can do comes from the words. Where ordinary
-# models learn, `ftp.lab.robustness` fits the line, and the table has a column *Eff. rob.*
+# **Explain.** Even a network that has forgotten a lot knows more than one that never knew it. Forgetting is measured
+# against where one began, robustness against what home accuracy alone would buy; do not take one for the other. The
+# line ends where its best model does: farther to the right it is only continued.
 #
 # ## Both ways in one picture
 
