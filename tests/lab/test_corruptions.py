@@ -160,7 +160,7 @@ def test_a_new_kind_is_one_decorated_function() -> None:
         REGISTRY.pop("dim", None)
     with pytest.raises(ValueError) as caught:
         corruption("dim", imagenet=[1] * 4, cifar=[1] * 5)
-    assert str(caught.value) == "'dim' has 4 and 5 severities; give five for imagenet and cifar"
+    assert str(caught.value) == "'dim' has 4 severities for imagenet; give five"
 
 
 def test_every_public_function_has_a_doctest() -> None:
@@ -212,7 +212,7 @@ ERRORS: list[tuple[type[Exception], dict[str, Any], str]] = [
     (
         ValueError,
         {"parameters": "mnist"},
-        'parameters is \'mnist\'; it must be "imagenet", "cifar" or "auto": write parameters="auto"',
+        'parameters is \'mnist\'; it must be "imagenet", "cifar", "tiny" or "auto": write parameters="auto"',
     ),
     (TypeError, {"images": [1.0]}, "images is of type list; give a tensor: write torch.as_tensor(images)"),
     (
@@ -265,7 +265,18 @@ def test_large_and_lopsided_images() -> None:
     for shape in ((1, 3, 224, 224), (1, 3, 300, 97), (1, 3, 8, 200), (1, 3, 513, 257)):
         images = pictures(1, *shape[-2:])
         for kind in KINDS:
-            for parameters in ("imagenet", "cifar"):
+            for parameters in ("imagenet", "cifar", "tiny"):
                 out = call(images, kind, 5, generator=seeded(), parameters=parameters)
                 assert out.shape == shape
                 assert torch.isfinite(out).all()
+
+
+def test_the_set_for_64_pixels_lies_between_the_others() -> None:
+    images = pictures(4, 64, 64)
+    for kind in ("gaussian_noise", "fog", "defocus_blur"):
+        mild, middle, strong = (
+            float((corrupt(images, kind, 3, generator=seeded(), parameters=each) - images).abs().mean())
+            for each in ("cifar", "tiny", "imagenet")
+        )
+        assert mild < middle < strong
+    assert REGISTRY["gaussian_noise"].tiny == ((0.04,), (0.08,), (0.12,), (0.15,), (0.18,))

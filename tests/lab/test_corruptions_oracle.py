@@ -192,4 +192,4 @@ def test_tuples_are_the_published_ones(kind: str, reader: int) -> None:
     source = inspect.getsource(getattr(corruptions, kind)).split("c = [")[1].split("]")[0]
     theirs = eval(f"[{source}]")
     assert [tuple(map(float, row)) for row in REGISTRY[kind].imagenet] == [tuple(map(float, row)) for row in theirs]
-    assert {len(row) for row in REGISTRY[kind].imagenet + REGISTRY[kind].cifar} == {reader}
+    assert {len(row) for row in REGISTRY[kind].imagenet + REGISTRY[kind].cifar + REGISTRY[kind].tiny} == {reader}

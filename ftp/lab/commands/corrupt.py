@@ -32,13 +32,13 @@ def arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--seed", metavar="N", type=whole("--seed", 0, 10**9 - 1, 0), default=0, help="of the noise (0)"
     )
-    sets = choice("--parameters", ("auto", "imagenet", "cifar"))
+    sets = choice("--parameters", ("auto", "imagenet", "cifar", "tiny"))
     parser.add_argument(
         "--parameters",
         metavar="P",
         type=sets,
         default="auto",
-        help="imagenet, cifar (small pictures) or auto, by size (auto)",
+        help="imagenet (224 pixels), tiny (64), cifar (32) or auto, by size (auto)",
     )
     parser.add_argument("--force", action="store_true", help="write over pictures that are there")
 

@@ -63,8 +63,8 @@ def corrupt(
     severity: 1 (mild) to 5.
     generator: the only source of randomness, on the images' device; None means torch's global one. Every image
         of a batch gets its own noise, fog, angle or drops.
-    parameters: "imagenet" (made for 224 pixels), "cifar" (made for 32), or "auto": cifar if the shorter side has
-        fewer than 96 pixels, else imagenet.
+    parameters: "imagenet" (made for 224 pixels), "tiny" (for 64), "cifar" (for 32), or "auto": cifar if the shorter
+        side has fewer than 96 pixels, else imagenet.
 
     >>> images = torch.full((2, 3, 32, 32), 0.5)
     >>> foggy = corrupt(images, "fog", severity=3, generator=torch.Generator().manual_seed(0))
@@ -77,7 +77,7 @@ def corrupt(
     chosen = REGISTRY[kind]
     if parameters == "auto":
         parameters = "cifar" if min(images.shape[-2:]) < SMALL else "imagenet"
-    numbers = (chosen.cifar if parameters == "cifar" else chosen.imagenet)[severity - 1]
+    numbers = {"imagenet": chosen.imagenet, "cifar": chosen.cifar, "tiny": chosen.tiny}[parameters][severity - 1]
     random = {"generator": generator} if chosen.random else {}
     x = images.detach()[None] if images.dim() == 3 else images.detach()
     grey = x.shape[1] == 1 and chosen.colour
@@ -127,9 +127,9 @@ def _check(images: object, kind: object, severity: object, generator: object, pa
         raise ValueError(f"kind is {kind!r}; it must be one of the {len(KINDS)} in KINDS, such as {', '.join(close)}")
     if not isinstance(severity, int) or isinstance(severity, bool) or not 1 <= severity <= 5:
         raise ValueError(f"severity is {severity!r}; it must be a whole number from 1 to 5, such as severity=3")
-    if parameters not in ("auto", "imagenet", "cifar"):
+    if parameters not in ("auto", "imagenet", "cifar", "tiny"):
         raise ValueError(
-            f'parameters is {parameters!r}; it must be "imagenet", "cifar" or "auto": write parameters="auto"'
+            f'parameters is {parameters!r}; it must be "imagenet", "cifar", "tiny" or "auto": write parameters="auto"'
         )
     if not isinstance(images, Tensor):
         raise TypeError(f"images is of type {type(images).__name__}; give a tensor: write torch.as_tensor(images)")

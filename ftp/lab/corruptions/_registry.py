@@ -12,7 +12,7 @@ Severities = tuple[tuple[float, ...], ...]
 
 @dataclass(frozen=True)
 class Corruption:
-    """One kind of damage: the function, and its parameters for the severities 1 to 5 in both published sets.
+    """One kind of damage: the function, and its parameters for the severities 1 to 5 in the three published sets.
 
     `colour`: the function needs three channels. `eight_bit`: it works on levels 0 to 255, as image files do.
     `moves_pixels`: what was at one place is at another afterwards, so a map of targets would no longer lie on it.
@@ -22,6 +22,7 @@ class Corruption:
     function: Function
     imagenet: Severities
     cifar: Severities
+    tiny: Severities
     colour: bool = False
     eight_bit: bool = False
     moves_pixels: bool = False
@@ -40,6 +41,7 @@ def corruption(
     *,
     imagenet: Iterable[float | tuple[float, ...]],
     cifar: Iterable[float | tuple[float, ...]],
+    tiny: Iterable[float | tuple[float, ...]] | None = None,
     colour: bool = False,
     eight_bit: bool = False,
     moves_pixels: bool = False,
@@ -47,7 +49,8 @@ def corruption(
     """Register a function x, *parameters -> x under a name, with five parameter tuples for each set.
 
     x is a private copy of shape (batch, channels, height, width): the function may write into it, need not
-    clip, and draws only from `generator`, if it names that argument.
+    clip, and draws only from `generator`, if it names that argument. Without `tiny` cifar's numbers serve
+    for 64 pixels as well.
 
     >>> @corruption("dim", imagenet=[0.8, 0.6, 0.4, 0.2, 0.1], cifar=[0.9, 0.8, 0.7, 0.6, 0.5])
     ... def dim(x, factor):
@@ -55,14 +58,18 @@ def corruption(
     >>> REGISTRY.pop("dim").imagenet[0]
     (0.8,)
     """
-    sets = [tuple(c if isinstance(c, tuple) else (c,) for c in rows) for rows in (imagenet, cifar)]
-    if any(len(rows) != 5 for rows in sets):
-        raise ValueError(f"{name!r} has {len(sets[0])} and {len(sets[1])} severities; give five for imagenet and cifar")
+    given = {"imagenet": imagenet, "cifar": cifar, "tiny": cifar if tiny is None else tiny}
+    sets = {key: tuple(c if isinstance(c, tuple) else (c,) for c in rows) for key, rows in given.items()}
+    for key, rows in sets.items():
+        if len(rows) != 5:
+            raise ValueError(f"{name!r} has {len(rows)} severities for {key}; give five")
     if name in REGISTRY:
         raise ValueError(f"two corruptions are called {name!r}; they are found by name: choose another one")
 
     def register(function: Function) -> Function:
-        REGISTRY[name] = Corruption(name, function, sets[0], sets[1], colour, eight_bit, moves_pixels)
+        REGISTRY[name] = Corruption(
+            name, function, **sets, colour=colour, eight_bit=eight_bit, moves_pixels=moves_pixels
+        )
         return function
 
     return register

@@ -53,6 +53,7 @@ def disk_spectrum(radius: float, smooth: float, tall: int, wide: int) -> Tensor:
     "defocus_blur",
     imagenet=[(3, 0.1), (4, 0.5), (6, 0.5), (8, 0.5), (10, 0.5)],
     cifar=[(0.3, 0.4), (0.4, 0.5), (0.5, 0.6), (1, 0.2), (1.5, 0.1)],
+    tiny=[(0.5, 0.6), (1, 0.1), (1.5, 0.1), (2.5, 0.01), (3, 0.1)],
 )
 def defocus_blur(x: Tensor, radius: float, smooth: float) -> Tensor:
     """A lens out of focus: every point becomes a disk of `radius` pixels.
@@ -74,7 +75,7 @@ def defocus_blur(x: Tensor, radius: float, smooth: float) -> Tensor:
     return blurred[..., margin : margin + height, margin : margin + width]
 
 
-@corruption("gaussian_blur", imagenet=[1, 2, 3, 4, 6], cifar=[0.4, 0.6, 0.7, 0.8, 1])
+@corruption("gaussian_blur", imagenet=[1, 2, 3, 4, 6], cifar=[0.4, 0.6, 0.7, 0.8, 1], tiny=[0.5, 0.75, 1, 1.25, 1.5])
 def gaussian_blur(x: Tensor, sigma: float) -> Tensor:
     """A soft lens: a mean with weights exp(-distance^2 / 2 sigma^2).
 
@@ -89,6 +90,7 @@ def gaussian_blur(x: Tensor, sigma: float) -> Tensor:
     moves_pixels=True,
     imagenet=[(0.7, 1, 2), (0.9, 2, 1), (1, 2, 3), (1.1, 3, 2), (1.5, 4, 2)],
     cifar=[(0.05, 1, 1), (0.25, 1, 1), (0.4, 1, 1), (0.25, 1, 2), (0.4, 1, 2)],
+    tiny=[(0.1, 1, 1), (0.5, 1, 1), (0.6, 1, 2), (0.7, 2, 1), (0.9, 2, 2)],
 )
 def glass_blur(x: Tensor, sigma: float, reach: int, rounds: int, *, generator: Generator | None) -> Tensor:
     """Frosted glass: blur, let each pixel be replaced by one at most `reach` away, `rounds` times, blur.
@@ -140,6 +142,7 @@ def shuffle(
     "motion_blur",
     imagenet=[(10, 3), (15, 5), (15, 8), (15, 12), (20, 15)],
     cifar=[(6, 1), (6, 1.5), (6, 2), (8, 2), (9, 2.5)],
+    tiny=[(10, 1), (10, 1.5), (10, 2), (10, 2.5), (12, 3)],
 )
 def motion_blur(x: Tensor, radius: int, sigma: float, *, generator: Generator | None) -> Tensor:
     """A moved camera: a one-sided streak of 2 radius + 1 pixels, at an angle between -45 and 45 degrees.
@@ -155,6 +158,7 @@ def motion_blur(x: Tensor, radius: int, sigma: float, *, generator: Generator | 
     moves_pixels=True,
     imagenet=[(1.11, 0.01), (1.16, 0.01), (1.21, 0.02), (1.26, 0.02), (1.31, 0.03)],
     cifar=[(1.06, 0.01), (1.11, 0.01), (1.16, 0.01), (1.21, 0.01), (1.26, 0.01)],
+    tiny=[(1.06, 0.01), (1.11, 0.01), (1.16, 0.01), (1.21, 0.01), (1.26, 0.01)],
 )
 def zoom_blur(x: Tensor, stop: float, step: float) -> Tensor:
     """A camera rushing forward: the mean of the picture and of its zooms by 1, 1 + step, ... below stop.

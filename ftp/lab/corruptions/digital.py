@@ -11,7 +11,9 @@ from ftp.lab.corruptions._jpeg import COLOUR, LIGHT, TO_YCC, doubled, libjpeg, r
 from ftp.lab.corruptions._registry import corruption
 
 
-@corruption("contrast", imagenet=[0.4, 0.3, 0.2, 0.1, 0.05], cifar=[0.75, 0.5, 0.4, 0.3, 0.15])
+@corruption(
+    "contrast", imagenet=[0.4, 0.3, 0.2, 0.1, 0.05], cifar=[0.75, 0.5, 0.4, 0.3, 0.15], tiny=[0.4, 0.3, 0.2, 0.1, 0.05]
+)
 def contrast(x: Tensor, factor: float) -> Tensor:
     """A flat picture: (x - mean) factor + mean, with the mean of each channel of each image.
 
@@ -22,7 +24,13 @@ def contrast(x: Tensor, factor: float) -> Tensor:
     return x.mul_(factor).add_(mean * (1 - factor))
 
 
-@corruption("brightness", imagenet=[0.1, 0.2, 0.3, 0.4, 0.5], cifar=[0.05, 0.1, 0.15, 0.2, 0.3], colour=True)
+@corruption(
+    "brightness",
+    imagenet=[0.1, 0.2, 0.3, 0.4, 0.5],
+    cifar=[0.05, 0.1, 0.15, 0.2, 0.3],
+    tiny=[0.1, 0.2, 0.3, 0.4, 0.5],
+    colour=True,
+)
 def brightness(x: Tensor, amount: float) -> Tensor:
     """More light: add to the value V of hue, saturation, value, with V = max(r, g, b).
 
@@ -42,6 +50,7 @@ def brightness(x: Tensor, amount: float) -> Tensor:
     "saturate",
     imagenet=[(0.3, 0), (0.1, 0), (2, 0), (5, 0.1), (20, 0.2)],
     cifar=[(0.3, 0), (0.1, 0), (1.5, 0), (2, 0.1), (2.5, 0.2)],
+    tiny=[(0.3, 0), (0.1, 0), (2, 0), (5, 0.1), (30, 0.2)],
     colour=True,
 )
 def saturate(x: Tensor, factor: float, offset: float) -> Tensor:
@@ -100,7 +109,13 @@ def repeated(size: int, small: int, device: torch.device) -> Tensor:
     return (torch.arange(size, device=device) + 0.5).mul_(small / size).long()
 
 
-@corruption("pixelate", imagenet=[0.6, 0.5, 0.4, 0.3, 0.25], cifar=[0.95, 0.9, 0.85, 0.75, 0.65], eight_bit=True)
+@corruption(
+    "pixelate",
+    imagenet=[0.6, 0.5, 0.4, 0.3, 0.25],
+    cifar=[0.95, 0.9, 0.85, 0.75, 0.65],
+    tiny=[0.9, 0.8, 0.7, 0.6, 0.5],
+    eight_bit=True,
+)
 def pixelate(x: Tensor, scale: float) -> Tensor:
     """Too few pixels: shrink to a share `scale` of each side, then enlarge by repeating pixels.
 
@@ -119,7 +134,14 @@ def pixelate(x: Tensor, scale: float) -> Tensor:
     return rows.index_select(2, repeated(height, low, x.device))
 
 
-@corruption("jpeg_compression", imagenet=[25, 18, 15, 10, 7], cifar=[80, 65, 58, 50, 40], colour=True, eight_bit=True)
+@corruption(
+    "jpeg_compression",
+    imagenet=[25, 18, 15, 10, 7],
+    cifar=[80, 65, 58, 50, 40],
+    tiny=[65, 58, 50, 40, 25],
+    colour=True,
+    eight_bit=True,
+)
 def jpeg_compression(x: Tensor, quality: int) -> Tensor:
     """A JPEG file of low quality, written and read: YCbCr, colour at half the size, 8 x 8 cosine transforms.
 
@@ -166,6 +188,7 @@ def jpeg_by_formula(x: Tensor, quality: int) -> Tensor:
     moves_pixels=True,
     imagenet=[(0.0625, 0.01, 0), (0.08125, 0.01, 0), (0.10625, 0.01, 0), (0.125, 0.01, 0), (0.15, 0.01, 0)],
     cifar=[(0, 0, 0.08), (0.05, 0.2, 0.07), (0.08, 0.06, 0.06), (0.1, 0.04, 0.05), (0.1, 0.03, 0.03)],
+    tiny=[(0, 0, 0.08), (0.05, 0.3, 0.06), (0.1, 0.08, 0.06), (0.1, 0.03, 0.03), (0.16, 0.03, 0.02)],
 )
 def elastic_transform(x: Tensor, amount: float, sigma: float, affine: float, *, generator: Generator | None) -> Tensor:
     """A picture on rubber: a pixel is read at p + amount h blur(u), u uniform in [-1, 1], after a random affine map.

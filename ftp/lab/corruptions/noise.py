@@ -42,7 +42,12 @@ def poisson_table(photons: float) -> tuple[Tensor, Tensor]:
     return (limit + count).float().flatten(), other.float().flatten()
 
 
-@corruption("gaussian_noise", imagenet=[0.08, 0.12, 0.18, 0.26, 0.38], cifar=[0.04, 0.06, 0.08, 0.09, 0.10])
+@corruption(
+    "gaussian_noise",
+    imagenet=[0.08, 0.12, 0.18, 0.26, 0.38],
+    cifar=[0.04, 0.06, 0.08, 0.09, 0.10],
+    tiny=[0.04, 0.08, 0.12, 0.15, 0.18],
+)
 def gaussian_noise(x: Tensor, sigma: float, *, generator: Generator | None) -> Tensor:
     """A sensor in low light: x + sigma n, n ~ N(0, 1).
 
@@ -52,7 +57,7 @@ def gaussian_noise(x: Tensor, sigma: float, *, generator: Generator | None) -> T
     return x.add_(torch.randn(x.shape, generator=generator, device=x.device), alpha=sigma)
 
 
-@corruption("shot_noise", imagenet=[60, 25, 12, 5, 3], cifar=[500, 250, 100, 75, 50])
+@corruption("shot_noise", imagenet=[60, 25, 12, 5, 3], cifar=[500, 250, 100, 75, 50], tiny=[250, 100, 50, 30, 15])
 def shot_noise(x: Tensor, photons: float, *, generator: Generator | None) -> Tensor:
     """Counting single photons: Poisson(x photons) / photons; few photons, much noise.
 
@@ -71,7 +76,12 @@ def shot_noise(x: Tensor, photons: float, *, generator: Generator | None) -> Ten
     return other.lerp_(column, share).div_(photons)
 
 
-@corruption("impulse_noise", imagenet=[0.03, 0.06, 0.09, 0.17, 0.27], cifar=[0.01, 0.02, 0.03, 0.05, 0.07])
+@corruption(
+    "impulse_noise",
+    imagenet=[0.03, 0.06, 0.09, 0.17, 0.27],
+    cifar=[0.01, 0.02, 0.03, 0.05, 0.07],
+    tiny=[0.01, 0.02, 0.05, 0.08, 0.14],
+)
 def impulse_noise(x: Tensor, share: float, *, generator: Generator | None) -> Tensor:
     """Salt and pepper: a share of all values becomes 0 or 1, each half the time.
 
@@ -89,7 +99,12 @@ def impulse_noise(x: Tensor, share: float, *, generator: Generator | None) -> Te
     return x
 
 
-@corruption("speckle_noise", imagenet=[0.15, 0.2, 0.35, 0.45, 0.6], cifar=[0.06, 0.1, 0.12, 0.16, 0.2])
+@corruption(
+    "speckle_noise",
+    imagenet=[0.15, 0.2, 0.35, 0.45, 0.6],
+    cifar=[0.06, 0.1, 0.12, 0.16, 0.2],
+    tiny=[0.15, 0.2, 0.25, 0.3, 0.35],
+)
 def speckle_noise(x: Tensor, sigma: float, *, generator: Generator | None) -> Tensor:
     """Noise that grows with the light: x + sigma x n, n ~ N(0, 1).
 

@@ -47,6 +47,7 @@ def plasma(count: int, size: int, decay: float, generator: Generator | None, dev
     "fog",
     imagenet=[(1.5, 2), (2, 2), (2.5, 1.7), (2.5, 1.5), (3, 1.4)],
     cifar=[(0.2, 3), (0.5, 3), (0.75, 2.5), (1, 2), (1.5, 1.75)],
+    tiny=[(0.4, 3), (0.7, 3), (1, 2.5), (1.5, 2), (2, 1.75)],
 )
 def fog(x: Tensor, thickness: float, decay: float, *, generator: Generator | None) -> Tensor:
     """Fog: (x + thickness clouds) m / (m + thickness), with m the brightest value of the image.
@@ -76,6 +77,13 @@ def fog(x: Tensor, thickness: float, decay: float, *, generator: Generator | Non
         (0.15, 0.3, 1.75, 0.55, 10, 4, 0.9),
         (0.25, 0.3, 2.25, 0.6, 12, 6, 0.85),
         (0.3, 0.3, 1.25, 0.65, 14, 12, 0.8),
+    ],
+    tiny=[
+        (0.1, 0.2, 1, 0.6, 8, 3, 0.8),
+        (0.1, 0.2, 1, 0.5, 10, 4, 0.8),
+        (0.15, 0.3, 1.75, 0.55, 10, 4, 0.7),
+        (0.25, 0.3, 2.25, 0.6, 12, 6, 0.65),
+        (0.3, 0.3, 1.25, 0.65, 14, 12, 0.6),
     ],
     colour=True,
 )
@@ -148,6 +156,7 @@ def feathers(count: int, height: int, width: int, generator: Generator | None, d
     "frost",
     imagenet=[(1, 0.4), (0.8, 0.6), (0.7, 0.7), (0.65, 0.7), (0.6, 0.75)],
     cifar=[(1, 0.2), (1, 0.3), (0.9, 0.4), (0.85, 0.4), (0.75, 0.45)],
+    tiny=[(1, 0.3), (0.9, 0.4), (0.8, 0.45), (0.75, 0.5), (0.7, 0.55)],
     colour=True,
 )
 def frost(x: Tensor, keep: float, ice: float, *, generator: Generator | None) -> Tensor:
@@ -186,6 +195,13 @@ def frost(x: Tensor, keep: float, ice: float, *, generator: Generator | None) ->
         (0.65, 0.3, 1, 0.69, 0.5, 0),
         (0.65, 0.1, 0.7, 0.69, 0.6, 1),
         (0.65, 0.1, 0.5, 0.68, 0.6, 1),
+    ],
+    tiny=[
+        (0.62, 0.1, 0.7, 0.7, 0.6, 0),
+        (0.65, 0.1, 0.8, 0.7, 0.6, 0),
+        (0.65, 0.3, 1, 0.69, 0.6, 0),
+        (0.65, 0.1, 0.7, 0.68, 0.6, 1),
+        (0.65, 0.1, 0.5, 0.67, 0.6, 1),
     ],
     colour=True,
 )

@@ -68,7 +68,9 @@ class World:
     protocol: ClassVar[str] = ""  # what else has to be said with its table, such as how a head grows
     metrics: ClassVar[tuple[Metric, ...]] = ()  # the main one first
     corruptions: ClassVar[tuple[str, ...]] = CORRUPTIONS  # damages of the home set after training; () for none
-    severities: ClassVar[str] = "auto"  # which published numbers `corrupt` takes: "imagenet", "cifar", or by size
+    severities: ClassVar[str] = (
+        "auto"  # which published numbers `corrupt` takes: "imagenet", "cifar", "tiny", or by size
+    )
     dense: ClassVar[bool] = False  # targets are maps: a damage that moves pixels would move them away from their target
     prefixes: ClassVar[bool] = False  # its network has a place for prompts, as `ftp.lab.models.small_vit`
     lipschitz: ClassVar[bool] = True  # the final evaluation looks for steep pairs of pictures
