@@ -190,6 +190,7 @@ def python_of(world: World, data: Mapping[str, Any], at: Place) -> str:
     return f"""import torch
 from ftp.lab import worlds
 from ftp.lab.run import execute, model_of
+from ftp.lab.settings import resolve
 from ftp.lab.store import Store
 
 world = worlds.load("{world.name}", {world.chosen})
