@@ -1,8 +1,9 @@
 """Which runs a view shows: recorded seeds, their mean or one alone; and a finished run of the viewer's own, of which a
 worker computes what the view needs."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import streamlit as st
 
@@ -32,11 +33,15 @@ def seed_of(seeds: Sequence[int]) -> int | None:
     return int(chosen)
 
 
-def choose(only: str | None = None) -> RunRecord | None:
-    """One of the finished runs (of one method) whose weights are there; the address bar keeps the choice."""
+def choose(only: str | None = None, options: Mapping[str, Any] | None = None) -> RunRecord | None:
+    """One of the finished runs whose weights are there; the address bar keeps the choice.
+
+    only: of one method; options: of runs with these, such as the task of the world
+    """
     store = supervisor().store
     done = store.runs(world=world.current().name, status="done", method=only, limit=MOST)
-    runs = {r.run_id: r for r in done if store.weights_path(r.run_id).exists()}
+    fitting = [r for r in done if (options or {}).items() <= r.settings.options.items()]
+    runs = {r.run_id: r for r in fitting if store.weights_path(r.run_id).exists()}
     linked = st.query_params.get("run", "")
     if not runs:
         return None

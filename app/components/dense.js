@@ -52,7 +52,7 @@ const spoken = ([x, y, z]) => [[Math.abs(x), x > 0 ? "right" : "left"], [Math.ab
   .filter(([much]) => much > 0.38).sort((a, b) => b[0] - a[0]).map(([, way]) => way).join(" and ") || "nowhere";
 
 function build(root, first, send) {
-  let data = first, sheets = null, asked = "", cross = null, timer = 0, later = 0, ends = false, trouble = "";
+  let data = first, sheets = null, asked = "", cross = null, timer = 0, later = 0, ends = false, trouble = "", own = { run: "", said: [] };
   const at = { ...data.start };
   const panels = ["picture", "truth", "said", "wrong"].map((name) => {
     const canvas = element("canvas", { class: `map ${name}`, role: "img" });
@@ -94,15 +94,21 @@ function build(root, first, send) {
     at.place = clamp(at.place, 0, turned().values.length - 1);
   }
 
+  async function answerOf(address) {
+    const reply = await fetch(address), news = await reply.json();
+    if (!reply.ok) throw new Error(news.error);
+    return news;
+  }
+
   async function load() {
-    const wanted = `/api/dense/${data.world}/${data.task}/${at.scene}`;
+    const address = `/api/dense/${data.world}/${data.task}/${at.scene}`, yours = data.runs.find((r) => r.run_id)?.run_id ?? "", wanted = address + yours;
     if (wanted === asked) { draw(); return; }
     asked = wanted;
     try {
-      const reply = await fetch(wanted);
-      const news = await reply.json();
-      if (!reply.ok) throw new Error(news.error);
-      const [picture, truth, ...said] = await Promise.all([news.picture, news.truth, ...news.said].map(pixelsOf));
+      const news = await answerOf(address);
+      if (yours && own.run !== yours) own = { run: yours, said: (await answerOf(`/api/run/${yours}/pixels`)).said };
+      const texts = [news.picture, news.truth, ...news.said, ...(yours ? [own.said[at.scene]] : [])];
+      const [picture, truth, ...said] = await Promise.all(texts.map(pixelsOf));
       if (ends || asked !== wanted) return;
       [sheets, trouble] = [{ picture, truth, said }, ""];
     } catch (error) {
@@ -310,8 +316,10 @@ function build(root, first, send) {
   settle(); choices(); legends(); load();
   return {
     update(next) {
-      const anew = ["world", "task", "dark"].some((key) => data[key] !== next[key]);
-      if (next.world !== data.world || next.task !== data.task) sheets = null;
+      const who = (sent) => sent.runs.map((r) => r.method + r.run_id).join(), other = who(next) !== who(data);
+      const anew = other || ["world", "task", "dark"].some((key) => data[key] !== next[key]);
+      if (other || next.world !== data.world || next.task !== data.task) sheets = null;
+      if (other) at.method = next.runs.find((r) => r.run_id)?.method ?? next.start.method;
       data = next;
       settle();
       if (anew) { choices(); legends(); }

@@ -56,6 +56,7 @@ figcaption { font-size: 0.9rem; font-weight: 600; white-space: nowrap; overflow:
 """
 _COMPONENT = component("dense", STYLE)
 NAMES = {"linear_probe": "Frozen encoder"}  # what that method is where the read-out is a whole decoder
+YOURS = "yours"  # stands where recorded runs have their method
 
 
 @dataclass(frozen=True)
@@ -78,11 +79,18 @@ class ShownDense:
     data: Mapping[str, Any]
     scenes: Sequence[tuple[str, str]]  # a short name, and a whole one
     nothing: str  # why a picture may count nothing
+    your_run: Mapping[str, Any] | None = None  # what a worker has computed of a run of the viewer's own
 
     @property
     def of_task(self) -> Mapping[str, Any]:
-        found: Mapping[str, Any] = self.data["tasks"][self.task]
-        return found
+        recorded: Mapping[str, Any] = self.data["tasks"][self.task]
+        return recorded
+
+    @property
+    def runs(self) -> dict[str, Mapping[str, Any]]:
+        """The recorded runs by their methods, then the viewer's own."""
+        runs = {run["method"]: run for run in self.of_task["runs"]}
+        return {**runs, YOURS: self.your_run} if self.your_run else runs
 
 
 def dense(shown: ShownDense, start: Place, dark: bool, hold: bool) -> Place:
@@ -90,10 +98,12 @@ def dense(shown: ShownDense, start: Place, dark: bool, hold: bool) -> Place:
     task, data = shown.of_task, shown.data
     colors = palette(dark)
     runs = []
-    for run in task["runs"]:
+    for key, run in shown.runs.items():
         line = style(run["method"])
-        look = {"name": NAMES.get(run["method"], line.name), "light": line.light, "dark": line.dark, "dash": line.dash}
-        runs.append({**look, "method": run["method"], "side": run["side"], "scores": run["scores"]})
+        name, dash = NAMES.get(run["method"], line.name), line.dash
+        look = {"name": f"Yours: {name}" if key == YOURS else name, "dash": "dot" if key == YOURS else dash}
+        look |= {"light": line.light, "dark": line.dark, "run_id": run["run_id"] if key == YOURS else ""}
+        runs.append({**look, "method": key, "side": run["side"], "scores": run["scores"]})
     sent = {
         "world": shown.world,
         "task": shown.task,
@@ -122,7 +132,7 @@ def checked(sent: Any, shown: ShownDense, start: Place) -> Place:
     if not isinstance(sent, Mapping):
         return start
     scene, method, name, place = (sent.get(key) for key in ("scene", "method", "dial", "place"))
-    methods = [run["method"] for run in shown.of_task["runs"]]
+    methods = list(shown.runs)
     dial = next((dial for dial in shown.data["dials"] if dial["name"] == name), None)
     good = type(scene) is int and 0 <= scene < len(shown.scenes) and method in methods and dial is not None
     if not (good and type(place) is int and 0 <= place < len(dial["values"])):  # type: ignore[index]

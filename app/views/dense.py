@@ -8,11 +8,13 @@ from typing import Any
 import streamlit as st
 
 from app import run_chooser, widgets
-from app.components.dense import Place, ShownDense, dense
+from app.components.dense import NAMES, YOURS, Place, ShownDense, dense
+from app.supervisor import supervisor
 from app.world import choose_option, current
 from ftp.lab import noise
 from ftp.lab.catalogue import corruptions
 from ftp.lab.figures.template import style
+from ftp.lab.jobs import Order
 from ftp.lab.record import RunRecord
 from ftp.lab.recordings.extras import extra, has_extra
 from ftp.lab.summary import Metric, average
@@ -55,21 +57,37 @@ def render() -> None:
         if runs and guess:
             widgets.answer(answer(runs, world, guess))
         st.caption(f"{ABOUT.get(str(world.option('task')), '')} {PICTURE}")
+        chosen = run_chooser.choose(options={"task": world.option("task")})
+        your_run = _said_by(chosen) if chosen else None
         st.caption(_standing(data["tasks"][world.option("task")]))
-    shown = _shown(world, data)
+    shown = _shown(world, data, your_run)
     start = _start(shown)
     with right:
         at = dense(shown, start, widgets.dark(), bool(runs) and widgets.waits(guess))
     dial = next(dial for dial in data["dials"] if dial["name"] == at.dial)
     params = {"scene": at.scene, "method": at.method, "dial": at.dial, "at": dial["values"][at.place]}
+    if at.method == YOURS:  # the address has it as the run
+        del params["method"]
+        st.query_params.pop("method", None)
     for name, value in params.items():
         st.query_params[name] = str(value)
     widgets.data_table(rows(shown), "dense")
-    code = python_of(world, data, at)
-    widgets.sharing("dense", {"task": world.option("task"), **params}, code, run_chooser.lesson("15", "12"))
+    code = python_of(world, data, at, chosen)
+    run = chosen.run_id if chosen else None
+    widgets.sharing("dense", {"task": world.option("task"), **params, "run": run}, code, run_chooser.lesson("15", "12"))
 
 
-def _shown(world: World, data: Mapping[str, Any]) -> ShownDense:
+def _said_by(run: RunRecord) -> Mapping[str, Any] | None:
+    """What a finished run says of every pixel; a button has a worker compute it where that has not been done."""
+    order = Order("pixels", run.run_id)
+    computed: Mapping[str, Any] | None = order.result(supervisor().store)
+    if computed is None:
+        is_computed = order.path(supervisor().store).exists
+        run_chooser.ask(order, is_computed, "Show what this run says", "Its answer at every pixel of these pictures")
+    return computed
+
+
+def _shown(world: World, data: Mapping[str, Any], your_run: Mapping[str, Any] | None = None) -> ShownDense:
     names, counts = [], dict.fromkeys(world.roles, 0)
     for scene in data["scene_list"]:
         split = scene["split"]
@@ -77,15 +95,15 @@ def _shown(world: World, data: Mapping[str, Any]) -> ShownDense:
         name = f"home {counts[split]}" if split == world.home else split
         where = "the home test set" if split == world.home else f"the shift {split}"
         names.append((name, f"{name}: picture {scene['number'] + 1} of {where}"))
-    return ShownDense(world.name, str(world.option("task")), world.metrics[0], data, names, NOTHING)
+    return ShownDense(world.name, str(world.option("task")), world.metrics[0], data, names, NOTHING, your_run)
 
 
 def _start(shown: ShownDense) -> Place:
     """Where the hands are at first, by the address; `links` has told what makes no sense."""
     query, dials = st.query_params, shown.data["dials"]
     scene = query.get("scene", "0")
-    methods = [run["method"] for run in shown.of_task["runs"]]
-    method = query.get("method", PLAIN)
+    methods = list(shown.runs)
+    method = query.get("method", YOURS if YOURS in methods else PLAIN)
     dial = next((dial for dial in dials if dial["name"] == query.get("dial")), dials[0])
     return Place(
         int(scene) if scene.isdecimal() and int(scene) < len(shown.scenes) else 0,
@@ -170,21 +188,30 @@ def answer(runs: Sequence[RunRecord], world: World, guess: str) -> str:
 
 def rows(shown: ShownDense) -> list[dict[str, Any]]:
     """One line for each scene, dial and place on it: the score of every method."""
-    runs, metric = shown.of_task["runs"], shown.metric
+    metric = shown.metric
     return [
         {"scene": name, "dial": dial["title"], "at": value}
-        | {f"{style(run['method']).name} ({metric.unit})": run["scores"][n][state] for run in runs}
+        | {f"{_name(key)} ({metric.unit})": run["scores"][n][state] for key, run in shown.runs.items()}
         for n, (name, _) in enumerate(shown.scenes)
         for dial in shown.data["dials"]
         for value, state in zip(dial["values"], dial["states"], strict=True)
     ]
 
 
-def python_of(world: World, data: Mapping[str, Any], at: Place) -> str:
+def _name(method: str) -> str:
+    return "yours" if method == YOURS else NAMES.get(method, style(method).name)
+
+
+def python_of(world: World, data: Mapping[str, Any], at: Place, your_run: RunRecord | None = None) -> str:
     """The same picture and what a network says of it, in a notebook cell."""
     scene = data["scene_list"][at.scene]
     dial = next(dial for dial in data["dials"] if dial["name"] == at.dial)
-    seed = next(run["seed"] for run in data["tasks"][world.option("task")]["runs"] if run["method"] == at.method)
+    if at.method == YOURS and your_run:
+        arguments = widgets.arguments_of(your_run.settings)
+    else:
+        runs = data["tasks"][world.option("task")]["runs"]
+        seed = next(run["seed"] for run in runs if run["method"] == at.method)
+        arguments = f'"{world.name}", "{at.method}", {{**world.chosen, "seed": {seed}}}'
     fields = {**scene, "value": dial["values"][at.place], "task": world.option("task")}
     taken = dial["python"].format(**fields) if dial["values"][at.place] else data["python"].format(**fields)
     return f"""import torch
@@ -195,7 +222,7 @@ from ftp.lab.store import Store
 
 world = worlds.load("{world.name}", {world.chosen})
 with Store("runs.db") as store:
-    run = execute(resolve("{world.name}", "{at.method}", {{**world.chosen, "seed": {seed}}}), store)
+    run = execute(resolve({arguments}), store)
     model = model_of(run, store).eval()
 {taken}
 meter = world.meter()

@@ -36,9 +36,9 @@ class Order:
 
     >>> Order("microscope", "0123456789abcdef", "stem.weight").message
     {'job': 'microscope', 'run_id': '0123456789abcdef', 'layer': 'stem.weight'}
-    >>> Order("dance", "0123456789abcdef")
+    >>> Order("dance", "0123456789abcdef")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
-    ftp.lab.record.LabError: job is 'dance'; it must be one of run, wise, corruptions, damage, microscope, mistakes
+    ftp.lab.record.LabError: job is 'dance'; it must be one of run, wise, corruptions, ...
     """
 
     job: str
@@ -143,6 +143,13 @@ def _mistakes(record: RunRecord, store: Store, *, device: str, **_: Any) -> dict
     return mistakes(record, store, device)
 
 
+def _pixels(record: RunRecord, store: Store, **_: Any) -> dict[str, Any]:
+    """What it says of every pixel of some scenes, turned and damaged."""
+    from ftp.lab.pixels import pixels
+
+    return pixels(record, store)
+
+
 _ROWS = (
     Job("run", _run, None),
     Job("wise", _wise, 10.0, ".wise.json"),
@@ -150,5 +157,6 @@ _ROWS = (
     Job("damage", _damage, 60.0, ".damage.json"),
     Job("microscope", _microscope, None, ".{layer}.microscope.json"),
     Job("mistakes", _mistakes, 5.0, ".mistakes.json"),
+    Job("pixels", _pixels, 20.0, ".pixels.json"),
 )
 JOBS = {job.name: job for job in _ROWS}

@@ -1,5 +1,6 @@
 """The view of dense worlds: where it fits, what it gives to its drawing, its words, and what a browser may send."""
 
+import json
 import subprocess
 import sys
 from dataclasses import replace
@@ -7,11 +8,15 @@ from dataclasses import replace
 import pytest
 from app_views import bold, open_view, sent
 
-from app.components.dense import Place, ShownDense, checked
+from app.components.dense import YOURS, Place, ShownDense, checked
+from app.supervisor import supervisor
 from app.views import dense as view
 from ftp.lab import worlds
 from ftp.lab.figures.data import example
+from ftp.lab.jobs import Order
+from ftp.lab.recordings import recorded as shipped
 from ftp.lab.recordings.extras import extra, has_extra
+from ftp.lab.store import serialisation
 from ftp.lab.summary import Metric
 
 WORLD = next(name for name in worlds.names() if worlds.load(name).dense and has_extra("dense", name))
@@ -155,6 +160,47 @@ def test_the_copied_python_gives_the_recorded_truth(dial):
     wanted = tiles_of(DATA["tasks"]["semseg"]["truth"][0], DATA["side"], pose + 1)[pose, ..., 0]
     assert names["pictures"].shape == (1, 3, 64, 64)
     assert torch.equal(names["truth"][0], torch.from_numpy(wanted).long())
+
+
+def own_run(computed):
+    """A finished run of things in the server's store; with what it says of every pixel, or without."""
+    run = replace(shipped(WORLD, "ftp")[0], run_id="00000000000000d" + "ef"[computed])
+    store = supervisor().store
+    store.import_(serialisation.to_form(run, "test"))
+    path = store.weights_path(run.run_id)
+    path.parent.mkdir(exist_ok=True)
+    path.touch()
+    if computed:
+        row = next(row for row in DATA["tasks"]["semseg"]["runs"] if row["method"] == "ftp")
+        Order("pixels", run.run_id).path(store).write_text(json.dumps({**row, "run_id": run.run_id}))
+    return run
+
+
+def test_a_run_of_ones_own_stands_beside_the_recorded_ones():
+    run = own_run(computed=True)
+    page = open_view("dense", world=WORLD, run=run.run_id, guess="no")
+    data = sent(page)
+    assert [row["method"] for row in data["runs"]][-1] == data["start"]["method"] == YOURS
+    assert (data["runs"][-1]["name"], data["runs"][-1]["run_id"]) == ("Yours: FTP", run.run_id)
+    assert "method" not in page.query_params
+    assert page.query_params["run"] in (run.run_id, [run.run_id])
+    other = open_view("dense", world=WORLD, run=run.run_id, task="parts", guess="no")
+    assert YOURS not in [row["method"] for row in sent(other)["runs"]]  # a run of things says nothing of parts
+
+
+def test_what_a_run_of_ones_own_says_is_computed_on_demand():
+    run = own_run(computed=False)
+    page = open_view("dense", world=WORLD, run=run.run_id, guess="no")
+    assert "Show what this run says" in [button.label for button in page.button]
+    assert YOURS not in [row["method"] for row in sent(page)["runs"]]
+
+
+def test_the_python_of_a_run_of_ones_own_has_its_settings():
+    run = own_run(computed=True)
+    world = worlds.load(WORLD, {"task": "semseg"})
+    code = view.python_of(world, DATA, Place(0, YOURS, DATA["dials"][0]["name"], 0), run)
+    compile(code, "cell", "exec")
+    assert f'resolve("{WORLD}", "ftp"' in code
 
 
 def test_the_view_is_made_without_torch():

@@ -107,7 +107,7 @@ def test_corruptions_are_for_a_finished_run_and_never_train_one(store: Store) ->
 def test_all_jobs_of_a_run(store: Store) -> None:
     run = identify(short("ftp"))
     store.create(run, short("ftp"))
-    jobs = [job for name, job in JOBS.items() if name != "mistakes"]  # this one wants a world of tasks in a row
+    jobs = [job for name, job in JOBS.items() if name not in ("mistakes", "pixels")]  # they want other worlds
     assert [do(order_of(job, run), store, device="cpu") for job in jobs] == ["done"] * len(jobs)
     final = store.load(run).final
     assert final is not None
@@ -117,6 +117,8 @@ def test_all_jobs_of_a_run(store: Store) -> None:
             assert order_of(job, run).result(store)
     with pytest.raises(LabError, match="has no tasks with labels"):
         do(order_of(JOBS["mistakes"], run), store, device="cpu")
+    with pytest.raises(LabError, match="has no scenes that can be drawn again, so there is nothing to turn"):
+        do(order_of(JOBS["pixels"], run), store, device="cpu")
     with Store(store.path.with_name("other.db")) as other:  # the same numbers as without the queue
         direct, queued = execute(short("ftp"), other, device="cpu"), store.load(run)
     assert [(p.step, p.loss, p.gamma) for p in direct.points] == [(p.step, p.loss, p.gamma) for p in queued.points]

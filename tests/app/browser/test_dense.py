@@ -7,10 +7,15 @@ import numpy as np
 import pytest
 from browsers import axe, settled
 from playwright.sync_api import Locator, Page, expect
+from servers import Server
 
 from ftp.lab import worlds
+from ftp.lab.jobs import Order
 from ftp.lab.map_sheets import tiles_of
 from ftp.lab.recordings.extras import extra, has_extra
+from ftp.lab.run import execute
+from ftp.lab.settings import resolve
+from ftp.lab.store import Store
 
 pytestmark = pytest.mark.slow
 WORLD = next(name for name in worlds.names() if worlds.load(name).dense and has_extra("dense", name))
@@ -121,3 +126,23 @@ def test_it_fits_a_laptop_and_a_phone(visit: Callable[..., Page], dark: bool) ->
     ready(phone)
     assert phone.evaluate("document.documentElement.scrollWidth") == 390
     assert axe(phone) == []
+
+
+def test_a_run_of_ones_own_is_computed_and_stands_beside_the_others(visit: Callable[..., Page], server: Server) -> None:
+    with Store(server.store) as store:
+        given = {"task": "semseg", "steps": 2, "batch": 4, "labels": 0.1}
+        record = execute(resolve(WORLD, "linear_probe", given), store, device="cpu")
+    page = visit(f"{OPEN}&run={record.run_id}")
+    ready(page)
+    page.get_by_role("button", name="Show what this run says").click()
+    yours = page.locator(".methods button", has_text="Yours: Frozen encoder")
+    expect(yours).to_have_attribute("aria-pressed", "true")
+    expect(page.locator(".says")).to_contain_text("Yours: Frozen encoder, as it was taken")
+    page.locator(".thumb").nth(5).click()
+    with Store(server.store) as store:
+        said = Order("pixels", record.run_id).result(store)
+    expect(page.locator(".says")).to_contain_text(f"{said['scores'][5][0]:.1f}\u00a0% mIoU")
+    tile = tiles_of(said["said"][5], said["side"], 1)[0, ..., 0]
+    truth = tiles_of(DATA["tasks"]["semseg"]["truth"][5], DATA["side"], 1)[0, ..., 0]
+    wrong_ones = int(np.sum((truth != 255) & (tile != truth)))
+    expect(page.locator(".four")).to_have_attribute("data-bad", str(wrong_ones))
