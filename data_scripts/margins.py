@@ -412,6 +412,7 @@ EXACT: dict[str, dict[str, str]] = {
         "zero-shot is right in more than half of the pictures of the artist nobody showed it": "counted",
         "and more often at home than there": "counted",
         "the kit's point at α = 0.5 is the one by hand": "a formula",
+        "in more than nine of ten pictures, halfway says what the mean of both ends says": "counted; so with ten seeds",
         "one standard error never goes farther from W0 than best validation": "what the rule says",
         "halfway between two pre-trainings, less than a fifth of the worse end is left": "counted",
         "with averaged statistics less than a fifth of the signal is left after eight layers": "computed",

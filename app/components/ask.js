@@ -15,7 +15,7 @@ const isComputed = (alphas, alpha) => alphas.some((a) => Math.abs(a - alpha) < 1
 
 function build(root, data, send) {
   const at = { alpha: data.alpha, playing: 0, clicks: 0 };
-  let latest = data, cells = [], sums = [], later = 0, frame = 0;
+  let latest = data, cells = [], sums = [], later = 0, frame = 0, made = "";
   const slider = element("input", { type: "range", min: 0, max: 1, step: 0.01, "aria-label": "α, from W₀ to W" });
   const shown = element("strong", { class: "numbers" });
   const play = element("button", { type: "button", onclick: toggle }, "▶ Glide");
@@ -173,11 +173,16 @@ function build(root, data, send) {
   }
   slider.addEventListener("input", () => { stop(); at.alpha = clamp(Number(slider.value), 0, 1); paint(); tell(); });
   at.began = Date.now(); // clicks of another visit of this page are no clicks of this one
+  const looks = () => `${isDark(root)} ${JSON.stringify({ ...latest, alpha: 0 })}`;
   prepare(); draw();
+  made = looks();
   return {
     update(next) {
       const focused = root.getRootNode().activeElement, label = focused?.getAttribute?.("aria-label");
       latest = next;
+      const now = looks();
+      if (now === made) return; // a button that is made anew under a finger would lose its click
+      made = now;
       prepare(); draw();
       if (label && !root.contains(focused)) // the button was drawn anew: the keyboard stays on it
         [...root.querySelectorAll("button")].find((b) => b.getAttribute("aria-label") === label)?.focus();

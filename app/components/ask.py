@@ -46,6 +46,7 @@ li.right .what { font-weight: 700; }
 .palette button { width: 26px; height: 26px; padding: 0; border: 0; border-radius: 4px; background-color: white;
   background-repeat: no-repeat; }
 .palette button[aria-checked=true] { outline: 3px solid var(--st-primary-color); outline-offset: 0; z-index: 1; }
+.dark .palette button[aria-checked=true], .dark .words li.right button { box-shadow: inset 0 0 0 2px black; }
 @media (max-width: 46rem) {
   .scrub { position: sticky; top: 3.75rem; z-index: 2; background: var(--st-background-color); padding: 0.2rem 0; }
   .sets { grid-template-columns: minmax(0, 1fr); gap: 0.8rem; }

@@ -72,6 +72,7 @@ function build(root, data, send) {
     ];
     plane.replaceChildren(...lines);
     cards.replaceChildren();
+    const starts = new Set(); // a start that two curves share is named once
     drawn = latest.curves.map((curve) => {
       const color = dark ? curve.dark : curve.light;
       const path = curve.id.map((v, i) => `${x.at(v)},${y.at(curve.ood[i])}`).join(" ");
@@ -82,6 +83,12 @@ function build(root, data, send) {
       const [side, down] = roomiest(x.at(curve.id[last]), y.at(curve.ood[last]), 8 * said.length);
       const name = element("text", { x: x.at(curve.id[last]) + 14 * side, y: y.at(curve.ood[last]) + (down > 0 ? 24 : -14),
         "text-anchor": side < 0 ? "end" : "start", style: "font-weight: 700" }, said);
+      const [x0, y0] = [x.at(curve.id[0]), y.at(curve.ood[0])], where = `${Math.round(x0 / 8)} ${Math.round(y0 / 8)}`;
+      if (!starts.has(where)) {
+        const zero = "α = 0", [aside, below] = roomiest(x0, y0, 8 * zero.length);
+        plane.append(element("text", { x: x0 + 14 * aside, y: y0 + (below > 0 ? 24 : -14), "text-anchor": aside < 0 ? "end" : "start" }, zero));
+        starts.add(where);
+      }
       const spot = element("circle", { r: 10, stroke: color, "stroke-width": 4, fill: "var(--st-background-color)" });
       const border = (side) => edges(curve, side).map((v, i) => `${x.at(curve.id[i])},${y.at(v)}`);
       if (curve.spread) plane.append(element("polygon", { points: [...border(1), ...border(-1).reverse()].join(" "), fill: color,

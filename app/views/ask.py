@@ -22,8 +22,8 @@ START, END = 0, -1  # places of alpha 0 and alpha 1
 BY = {"picture": "a picture", "caption": "a caption"}
 ZERO_SHOT = "zero_shot"
 PICTURE = {
-    "picture": "One scene, drawn by each artist, and what each network takes it for, of {things} things. **Pick** "
-    "another emoji; **move α**: WiSE mixes the weights, W₀ + α (W − W₀).",
+    "picture": "One scene, drawn by each artist, and what each network takes it for. *All {things}*: how much of "
+    "everything it names right. **Pick** another emoji; **move α**: WiSE mixes the weights, W₀ + α (W − W₀).",
     "caption": "The text tower turns your words into one arrow. Shown are the pictures whose arrows are nearest, with "
     "the cosine. Fine-tuning moved the pictures' arrows, not the text's. **Click** a picture to ask for its name.",
 }
@@ -120,7 +120,7 @@ def _found(asked: Asking) -> Found | None:
     """The text box, and what its caption finds; what is wrong with the text is said below the box."""
     text = st.text_input("Your caption", asked.examples[0], key="caption", bind="query-params")
     tries: dict[str, Any] = {"key": "ask_example", "on_change": _take_example, "label_visibility": "collapsed"}
-    st.pills("Or one of these", asked.examples, **tries)
+    st.pills("Or one of these", asked.examples, wrap=True, **tries)
     told = st.container()  # always there: what stands below must not move, for a component that moves begins anew
     try:
         found = asked.found(text)
@@ -154,10 +154,11 @@ def _thing(asked: Asking) -> int:
 
 
 def typical(asked: Asking) -> int:
-    """The thing whose number of right answers, network by network, is nearest to the means: a fair one to look at."""
+    """A fair first thing: what zero-shot names of it and what each method changes there are nearest to the means."""
     ends = [(0, START), *((way, END) for way in range(len(asked.methods)))]
     named = [[asked.named(way, n, at) for n in range(len(asked.sets))] for way, at in ends]  # by network, set, thing
-    sums = [[sum(column) for column in zip(*rows, strict=True)] for rows in named]
+    first, *others = ([sum(column) for column in zip(*rows, strict=True)] for rows in named)
+    sums = [first, *([after - before for after, before in zip(row, first, strict=True)] for row in others)]
     means = [sum(row) / len(row) for row in sums]
     return min(range(len(asked.things)), key=lambda t: sum((s[t] - m) ** 2 for s, m in zip(sums, means, strict=True)))
 

@@ -12,7 +12,7 @@ from app import run_chooser, widgets
 from app.components.wise import Way, scrubber
 from app.supervisor import supervisor
 from app.world import current
-from ftp.lab import noise, worlds
+from ftp.lab import noise
 from ftp.lab.alpha import from_dict
 from ftp.lab.figures import WiseCurve
 from ftp.lab.figures.template import style
@@ -25,11 +25,16 @@ from ftp.lab.worlds import World
 
 TITLE = "Between pre-trained and fine-tuned (WiSE)"
 QUESTION = "Is there a better network on the straight way from W₀ to W?"
-PICTURE = "WiSE mixes two networks weight by weight: **W₀ + α (W − W₀)**. {ends} **Move α**, or drag along a curve."
+# formulas are not to be broken across lines
+MIXED = "W₀ + α\u00a0(W\u00a0−\u00a0W₀)"
+PICTURE = f"WiSE mixes two networks weight by weight: **{MIXED}**. {{ends}} **Move α**, or drag along a curve."
+AT = "α\u00a0=\u00a0"
 NEW_HEAD = (
-    "At α = 0 it is the pre-trained body, at α = 1 the fine-tuned network; the head is the fine-tuned one all along."
+    f"At {AT}0 it is the pre-trained body, at {AT}1 the fine-tuned network; the head is the fine-tuned one all along."
 )
-WHOLE = "At α = 0 it is the pre-trained network with its own head, at α = 1 the fine-tuned one; the head is mixed, too."
+WHOLE = (
+    f"At {AT}0 it is the pre-trained network with its own head, at {AT}1 the fine-tuned one; the head is mixed, too."
+)
 GUESSES = ("At the start, α = 0", "In between", "At the end, α = 1")
 START = 0.5
 LINK = {"alpha": (0.0, 1.0)}
@@ -65,7 +70,8 @@ def render() -> None:
     widgets.data_table(table([*curves, *([your_curve] if your_curve else [])]), "wise")
     st.query_params["alpha"] = f"{alpha:g}"
     settings: dict[str, Any] = {"alpha": f"{alpha:g}", "seed": seed, "run": chosen.run_id if chosen else None}
-    widgets.sharing("wise", settings, python_of(alpha, chosen), run_chooser.lesson("06", "03"))
+    lessons = ("06", "03") if current().unanchored else ("14", "06")
+    widgets.sharing("wise", settings, python_of(alpha, chosen, current().name), run_chooser.lesson(*lessons))
 
 
 def _standing(images: int, seeds: Sequence[int], seed: int | None) -> str:
@@ -166,10 +172,10 @@ def answer(best: Sequence[Best]) -> str:
     return " ".join(said)
 
 
-def python_of(alpha: float, record: RunRecord | None) -> str:
+def python_of(alpha: float, record: RunRecord | None, world: str) -> str:
     """The point at this alpha, computed in a notebook cell."""
     settings = f"resolve({widgets.arguments_of(record.settings)})" if record else ""
-    call = settings or f'resolve("{worlds.default()}", "finetune")'
+    call = settings or f'resolve("{world}", "finetune")'
     return f"""from ftp.lab.run import execute
 from ftp.lab.settings import resolve
 from ftp.lab.store import Store

@@ -109,7 +109,7 @@ def test_a_run_of_ones_own_is_asked_for_and_shown(finished):
 
 
 def test_the_copied_python_is_whole():
-    code = view.python_of(0.25, None)
+    code = view.python_of(0.25, None, "digits")
     compile(code, "cell", "exec")
     assert 'resolve("digits", "finetune")' in code
     assert "alphas=[0.0, 0.25, 1.0]" in code

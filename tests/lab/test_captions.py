@@ -363,15 +363,15 @@ def test_the_card_is_that_of_the_weights(pretrained: str) -> None:
     assert 1 < about["scale"] <= 30.01
 
 
-@pytest.mark.parametrize(("pretrained", "least"), [("first", 0.3), ("second", 0.03)])
-def test_zero_shot_is_well_above_chance_everywhere(pretrained: str, least: float) -> None:
-    """Also for the artist whom pre-training never showed; chance is 0.67 %. The second pre-training was short."""
+@pytest.mark.parametrize("pretrained", ["first", "second"])
+def test_zero_shot_is_well_above_chance_everywhere(pretrained: str) -> None:
+    """Also for the artist whom pre-training never showed; chance is 0.67 %."""
     world: Any = worlds.load("captions", {"pretrained": pretrained})
     model = world.model(0).eval()
     for name in (world.home, *world.shifts):
         pixels, labels = world.split(name).batch(torch.arange(300))
         with torch.no_grad():
-            assert (model(pixels).argmax(1) == labels).float().mean() > least
+            assert (model(pixels).argmax(1) == labels).float().mean() > 0.7
 
 
 def test_two_pre_trainings_and_none_are_three_networks() -> None:
