@@ -28,8 +28,13 @@ STYLE = """
 .st-key-heading h2 { font-size: 1rem; font-weight: 400; padding: 0; opacity: 0.85; }
 .st-key-heading [data-testid=stSelectbox] { min-width: 11rem; }
 [data-testid=stPopoverBody]:has(.st-key-menu) { width: min(44rem, 94vw); max-height: 80vh; }
-@media (max-width: 40rem) { [data-testid=stMainBlockContainer] { padding: 4.2rem 1rem 1.5rem; } }
-@media (hover: none) { .modebar-container { display: none; } }
+@media (max-width: 40rem) {
+  [data-testid=stMainBlockContainer] { padding: 4.2rem 1rem 1.5rem; }
+  .st-key-all { overflow-x: auto; }
+  .st-key-all > [data-testid=stElementContainer] { min-width: 40rem; }
+  .st-key-heading [data-testid=stElementContainer]:has(> .stSpace) { display: none; }
+}
+@media (hover: none) { .modebar-container, [data-testid=stElementToolbar] { display: none; } }
 """
 # white letters on the light button of the dark theme could not be read
 DARK_STYLE = f"[data-testid=stBaseButton-primary] {{ color: {palette(dark=True).paper}; }}"

@@ -166,8 +166,9 @@ function standsOn(run) {
   return home === null ? "" : `<br><span style="font-size: 11px; font-weight: 400">± 1 standard error: ${ours} images${each}</span>`;
 }
 
-function accuracyLayout(run, look) {
-  const metric = metricOf(run), empty = run.evals.length ? {} : { range: [metric.low, metric.high] };
+// without a score to show yet, its axis is all that the metric can be
+function accuracyLayout(run, look, n) {
+  const metric = metricOf(run), empty = n ? {} : { range: [metric.low, metric.high] };
   const roles = Object.values(run.measures.roles), thin = roles.includes("shift") ? "; thin: each shift" : "";
   const name = axisName(metric, "").trim();
   const title = /^.[a-z]/.test(name) ? name[0].toUpperCase() + name.slice(1) : name;  // mIoU stays as it is

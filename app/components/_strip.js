@@ -26,7 +26,7 @@ function strip(place) {
         return element("span", { class: "cell" }, picture, said);
       });
       const node = element("div", { class: "set", role: "img" }, element("span", { class: "name" }, name),
-        element("span", { class: "row" }, row));
+        ...(y ? [] : [element("span", { class: "key" }, "✓ right, ", element("b", {}, "✗ wrong"))]), element("span", { class: "row" }, row));
       rows.push({ node, name, right: 0, said: [] });
       return [...(begins ? [element("p", { class: "head", title: "Test pictures: it is trained on none of these themselves" }, HEADS[role] ?? role)] : []), node];
     }));

@@ -1,5 +1,5 @@
 // A severity dial: the pictures, every method's bar and the cursor of the curves move together.
-const WIDE = 460, HIGH = 300, LEFT = 44, RIGHT = 12, TOP = 12, BOTTOM = 48, COLUMNS = 8, ROWS = 6;
+const WIDE = 460, HIGH = 300, LEFT = 44, RIGHT = 12, TOP = 30, BOTTOM = 48, COLUMNS = 8, ROWS = 6;
 const DASHES = { solid: "none", dash: "9 6", dot: "2 5", dashdot: "9 5 2 5", longdash: "14 6", longdashdot: "14 5 2 5" };
 const across = (severity) => LEFT + ((WIDE - LEFT - RIGHT) * severity) / 5;
 
@@ -34,7 +34,7 @@ function build(root, data, send) {
     for (let n = 0; n <= 5; n += 1) plane.append(
       element("text", { x: across(n), y: HIGH - BOTTOM + 20, "text-anchor": n === 5 ? "end" : "middle" }, n ? String(n) : "clean"));
     plane.append(element("text", { x: (LEFT + WIDE) / 2, y: HIGH - 6, "text-anchor": "middle" }, "severity"),
-      element("text", { x: LEFT + 6, y: TOP + 2 }, axisName(latest.metric, "").trim()));
+      element("text", { x: 2, y: 14 }, axisName(latest.metric, "").trim()));
     const cursor = element("line", { y1: TOP, y2: HIGH - BOTTOM, stroke: "var(--st-primary-color)", "stroke-width": 3 });
     plane.append(cursor);
     const rows = latest.runs.map((run) => {

@@ -103,7 +103,7 @@ function build(root, data, send) {
     });
     lengths.replaceChildren(...boxes,
       element("line", { x1: 6, x2: SIZE - 6, y1: up(gamma), y2: up(gamma), stroke: "var(--leash)", "stroke-width": 3 }),
-      element("text", { x: SIZE - 8, y: Math.max(13, up(gamma) - 5), "text-anchor": "end" }, `γ = ${sig(gamma)}`),
+      element("text", { x: SIZE - 8, y: Math.max(13, up(gamma) - 5), "text-anchor": "end", class: "gamma" }, `γ = ${sig(gamma)}`),
       element("text", { x: HALF, y: ROOM + 20, "text-anchor": "middle" }, "how far each row wants to go, in l1; this row in gold"));
     lengths.setAttribute("aria-label", `l1 lengths of ${step.rows.wanted.length} rows against γ = ${sig(gamma)}`);
   }

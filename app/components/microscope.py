@@ -10,9 +10,10 @@ STYLE = """
 .slice { max-width: max(18rem, min(26rem, 45vh)); margin: 0 auto; overflow: hidden; }
 .stages { list-style: none; margin: 0; padding: 0; display: grid; gap: 0.15rem; }
 .stages li { padding: 0.2rem 0.75rem; border-left: 4px solid var(--line); border-radius: 0 0.4rem 0.4rem 0;
-  min-height: 3.9rem; line-height: 1.35; }
+  min-height: 3.45rem; line-height: 1.27; }
 .stages li.lit { background: var(--faint); border-left-color: var(--st-primary-color); }
-.stages li div { font-size: 0.9rem; line-height: 1.35; }
+.stages li div { font-size: 0.9rem; line-height: 1.27; }
+.slice .gamma { paint-order: stroke; stroke: var(--st-background-color); stroke-width: 4px; }
 .formula { overflow-wrap: anywhere; }
 """
 _COMPONENT = component("microscope", STYLE)

@@ -71,7 +71,7 @@ const hasGamma = (run) => run.points.some((point) => point.gamma.some((value) =>
 function build(root, data, send) {
   let run = blank(data.run), other = null, layer = data.layer || "", kind = "distance", picture = "network";
   let cursor = 0, playing = false, follow = true, speed = 1, drawn = 0, last = 0, frame = 0, spoken = 0, trouble = "";
-  let charts = null, stops = [], ends = false, sentStatus = "", cost = 0, frames = 0;
+  let charts = null, stops = [], ends = false, rated = false, sentStatus = "", cost = 0, frames = 0;
   root.classList.add("ftp-player");
   const ui = controls(root, {
     play: () => { follow = false; playing = !playing; if (playing && cursor >= end()) cursor = 0; go(); },
@@ -115,7 +115,8 @@ function build(root, data, send) {
       otherPoints.length ? still(small) : []);
     const loss = [{ name: "loss", color: look.text, width: 1.5, value: (p) => p.loss }];
     charts.loss.set(loss, lossLayout(run, look), run.points, n);
-    charts.accuracy.set(accuracyLines(run, look), accuracyLayout(run, look), run.evals, e, otherAccuracy(other, look));
+    rated = e > 0;
+    charts.accuracy.set(accuracyLines(run, look), accuracyLayout(run, look, e), run.evals, e, otherAccuracy(other, look));
     draw();
   }
 
@@ -123,6 +124,7 @@ function build(root, data, send) {
   function draw() {
     if (!charts || ends) return;
     const n = upTo(run.points, cursor), e = upTo(run.evals, cursor), begun = performance.now();
+    if (rated !== e > 0) { redraw(); return; } // the first score brings another axis
     const moving = playing || (follow && cursor < end());
     net.draw(run.points[n - 1], run);
     const said = run.said[upTo(run.said, cursor) - 1];
@@ -179,7 +181,7 @@ function build(root, data, send) {
     if (first) fetchSheet(target);
     const ended = ENDED.includes(target.status);
     if (!ended) renewLease(target.id);
-    if (first && hadEnded && !ended) [playing, follow] = [false, true]; // somebody went on with it
+    if (first && hadEnded && (!ended || news.points.length)) [playing, follow] = [false, true]; // somebody went on with it
     if (begins && target.points.length) {
       if (first && ended && data.hold) { follow = playing = false; cursor = HELD * run.steps; }
       else if (first && ended && data.replay && !calm()) { follow = false; playing = true; cursor = 0; }

@@ -27,6 +27,7 @@ STYLE = """
 .ftp-player .strip .tile { display: block; aspect-ratio: 1; border-radius: 3px; }
 .ftp-player .strip .said { display: block; text-align: center; white-space: nowrap; overflow: hidden;
   text-overflow: ellipsis; border-radius: 3px; min-height: 1.12em; font-variant-numeric: tabular-nums; }
+.ftp-player .strip .key { float: right; }
 .ftp-player .strip .wrong { background: var(--st-text-color); color: var(--st-background-color); font-weight: 700; }
 .ftp-player .main { height: 372px; }
 .ftp-player .net { display: block; width: 100%; height: auto; max-height: 372px; font-family: var(--st-font); }

@@ -55,7 +55,7 @@ function sidesOf(heads, wide, high) {
 }
 
 // the answer in words stands below the chart: both fit on a small laptop
-const tall = () => clamp(innerHeight - 345, 300, 560);
+const tall = () => clamp(innerHeight - 380, 300, 560);
 
 function build(root, data, send) {
   root.classList.add("ftp-player", "ftp-race");

@@ -32,13 +32,14 @@ function takeIn(run, news, tasks, metric) {
 function build(root, data, send) {
   let runs = [], main = data.main, at = 0, picked = -1, follow = true, timer = 0, stops = [], trouble = "", ends = false;
   const says = element("p", { class: "says", "aria-live": "polite" });
+  const about = element("p", { class: "note" }); // what the chosen method does
   const table = element("table"), panel = element("div"), strip = element("div", { class: "runs" });
   const slider = element("input", { type: "range", min: 1, step: 1, "aria-label": "Tasks learned so far" });
   const shown = element("strong", { class: "numbers" });
   const play = element("button", { type: "button", onclick: toggle }, "▶ Replay");
   root.append(element("div", { class: "top" },
     element("div", {}, table, element("div", { class: "time" }, play,
-      element("label", {}, element("span", {}, "Tasks learned: ", shown), slider))), element("div", {}, says, panel)), strip);
+      element("label", {}, element("span", {}, "Tasks learned: ", shown), slider))), element("div", {}, says, about, panel)), strip);
 
   const names = () => data.tasks.names;
   const chosen = () => runs.find((run) => run.run_id === main) ?? runs[0];
@@ -163,7 +164,7 @@ function build(root, data, send) {
       `${withUnit(row.at(-1), data.metric, 0)} on the last` : `${run.name}: nothing learned yet`);
     const waits = live(run) ? ` (${run.matrix.length}/${count})` : "";
     return element("div", {}, element("button", { type: "button", "aria-pressed": String(run.run_id === main),
-      onclick: () => { main = run.run_id; follow = live(run); at = Math.min(at, end()); send("main", main); draw(); } }, run.name + waits), svg);
+      title: run.about, onclick: () => { main = run.run_id; follow = live(run); at = Math.min(at, end()); send("main", main); draw(); } }, run.name + waits), svg);
   }
 
   function leashes() {
@@ -212,6 +213,7 @@ function build(root, data, send) {
     slider.setAttribute("aria-valuetext", shown.textContent);
     const text = sentence();
     if (says.textContent !== text) says.textContent = text;
+    about.textContent = `${chosen().name}: ${chosen().about}`;
     if (label && !root.contains(focused)) // the button was drawn anew: the keyboard stays on it
       [...root.querySelectorAll("button")].find((b) => (b.getAttribute("aria-label") ?? b.textContent) === label)?.focus();
   }

@@ -9,13 +9,14 @@ from typing import Any
 import streamlit as st
 
 from app.components._look import STYLE as COMMON
+from ftp.lab import methods
 from ftp.lab.figures.template import depth_colors, style
 from ftp.lab.summary import Metric
 from ftp.lab.worlds import TILES
 
 HERE = Path(__file__).resolve().parent
 STYLE = """
-.says { margin: 0 0 0.4rem; min-height: 3em; }
+.says { margin: 0; min-height: 1.5em; }
 .top { display: grid; grid-template-columns: minmax(17rem, 21rem) minmax(0, 1fr); gap: 0.25rem 1.5rem; }
 table { border-collapse: separate; border-spacing: 2px; width: 100%; table-layout: fixed; font-size: 0.8rem; }
 caption { text-align: left; font-size: 0.9rem; font-weight: 600; }
@@ -86,7 +87,10 @@ def tasks(shown: ShownTasks, runs: Sequence[ShownRun], main: str, dark: bool, ho
     hold: only the first task is shown until there is a guess.
     """
     sheet = base64.b64encode(shown.tiles).decode() if shown.tiles else ""
-    look = [{"color": style(run.method).color(dark), **asdict(run)} for run in runs]
+    look = [
+        {"color": style(run.method).color(dark), **asdict(run), "about": methods.method(run.method).summary}
+        for run in runs
+    ]
     data = {
         "tasks": {"names": shown.names, "labels": shown.labels, "classes": shown.classes},
         "tiles": sheet,

@@ -57,8 +57,8 @@ def render() -> None:
     with left:
         guess = widgets.predict("corruptions_guess", "Mean over all kinds and severities: who loses less?", GUESSES)
         linked = st.query_params.get("kind", "")
-        index = kinds.index(linked if linked in kinds else "fog")
-        kind = st.selectbox("Kind of damage", kinds, index, format_func=spoken) or "fog"
+        index = kinds.index(linked if linked in kinds else ALL)
+        kind = st.selectbox("Kind of damage", kinds, index, format_func=spoken) or ALL
         st.query_params["kind"] = kind
         seed = run_chooser.seed_of(seeds)
         chosen = run_chooser.choose()

@@ -71,8 +71,8 @@ def render() -> None:
         with st.container(gap="xsmall"):
             _status(record)
             layer = _play(record, widgets.waits(guess))
+        _answer(record, guess)  # above the what-if: a small screen cuts off what comes later
         _what_if(record, layer)
-        _answer(record, guess)
     shown = {name: st.query_params.get(name, "") for name in ("run", "other")}
     widgets.sharing("live", {**settings.as_dict(), **shown}, widgets.python_of(record.settings), LESSON)
     _tables(record)
@@ -155,26 +155,26 @@ def _lost(record: RunRecord | None, settings: Settings) -> str:
 def _status(record: RunRecord) -> None:
     """What is shown, and how to stop it or go on with it."""
     kind = "Recorded run" if _is_recorded(record) else "Run"
+    idle, again = widgets.nobody_trains(record), False
+    over = record.status in ENDED or idle
     with st.container(horizontal=True, vertical_alignment="center"):
         name = f" “{record.name}”" if record.name else ""
         text = f"{kind}{name}: {widgets.described(record.settings)}{_why_this_seed(record)}"
         anew = kind == "Recorded run" and any(event.answers for event in record.evals)
-        st.text(text, width="stretch", help=TRAINED_ANEW if anew else None)
-        idle = widgets.nobody_trains(record)
+        st.text(text, width="content" if over else "stretch", help=TRAINED_ANEW if anew else None)
+        if over:  # in the same row, so that the charts stay on a small screen
+            why = f": {record.error}" if record.error else ""
+            end = f"{ENDED.get(record.status, '')}{why}. What is done is kept."
+            st.warning(widgets.plain("This run waits, but nobody trains it. Go on trains it here." if idle else end))
+            again = st.button("Go on", key="resume")
         stops = record.status in ("queued", "running") and not idle and st.button("Stop", key="stop")
         if record.status == "queued":
             seconds = supervisor().expected(record.settings)
             st.caption(f"takes about {seconds:.0f} s")
     if stops:
         widgets.attempt(lambda: supervisor().stop(record.run_id, viewer()))
-    if record.status in ENDED or idle:
-        why = f": {record.error}" if record.error else ""
-        end = f"{ENDED.get(record.status, '')}{why}. What is done is kept."
-        with st.container(horizontal=True, vertical_alignment="center"):
-            st.warning(widgets.plain("This run waits, but nobody trains it. Go on trains it here." if idle else end))
-            again = st.button("Go on", key="resume")
-        if again and widgets.attempt(lambda: _train(record.settings, st.query_params.get("other", ""))):
-            st.rerun()
+    if again and widgets.attempt(lambda: _train(record.settings, st.query_params.get("other", ""))):
+        st.rerun()
 
 
 def _why_this_seed(record: RunRecord) -> str:

@@ -64,11 +64,12 @@ def render() -> None:
 def answer(step: dict[str, Any]) -> str:
     """One step of one layer in words."""
     before, _, after = step["gamma"]
-    way = "grows" if after > before else "shrinks" if after < before else "stays, going"
+    way = "grows" if after > before else "shrinks" if after < before else ""
+    change = f"{way} from {before:.3g} to {after:.3g}" if way else f"stays at {after:.3g}"
     pulled = sum(factor < 1 for factor in step["rows"]["factor"])
     rows = len(step["rows"]["factor"])
     return (
-        f"In step {step['step']} the layer walks, the leash {way} from {before:.3g} to {after:.3g}, and {pulled} of "
+        f"In step {step['step']} the layer walks, the leash {change}, and {pulled} of "
         f"{rows} rows are pulled back to its end."
     )
 

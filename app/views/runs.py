@@ -167,14 +167,19 @@ def _pick(runs: Sequence[RunRecord]) -> list[RunRecord]:
 
 def _all(runs: Sequence[RunRecord]) -> None:
     """All runs of the table in one plane, until some are ticked; of other pictures, only those that fit the newest."""
-    runs = [run for run in runs if run.measures == runs[0].measures]
+    runs = [run for run in runs if _scored(run) == _scored(runs[0])]
     if runs and runs[0].measures.splits("shift"):
         with st.container(key="all"):
             widgets.chart(
-                FIGURES["id_ood"].draw(runs, dark=widgets.dark(), each=True).update_layout(height=HEIGHT),
+                FIGURES["id_ood"].draw(runs, dark=widgets.dark(), each=True, height=HEIGHT),
                 f"ID against OOD of {len(runs)} runs, one point each",
                 key="plane of all",
             )
+
+
+def _scored(run: RunRecord) -> tuple[Any, ...]:
+    """What the two scores in the plane stand on; older recordings do not name the split that they trained on."""
+    return run.measures.main, run.measures.home, sorted(run.measures.splits("shift"))
 
 
 def _one(run: RunRecord) -> None:

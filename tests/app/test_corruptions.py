@@ -63,6 +63,12 @@ def test_a_picture_has_six_rows_of_eight_digits_and_the_last_is_damaged(kind):
 def test_first_view():
     page = open_view("corruptions")
     data = sent(page)
+    assert data["title"] == "All kinds"  # what the guess is about
+
+
+def test_one_kind():
+    page = open_view("corruptions", kind="fog")
+    data = sent(page)
     assert (data["title"], data["severity"], len(data["runs"])) == ("Fog", 3, len(methods.PAPER))
     ftp = next(run for run in data["runs"] if run["name"] == "FTP")
     runs = [[run["clean"], *run["corruptions"]["fog"]] for run in DATA["runs"] if run["method"] == "ftp"]
@@ -74,10 +80,10 @@ def test_first_view():
 
 
 def test_single_seeds_on_demand():
-    page = open_view("corruptions")
+    page = open_view("corruptions", kind="fog")
     next(box for box in page.selectbox if box.label == "Recorded seeds").set_value(str(SEEDS[1])).run()
     run = next(run for run in DATA["runs"] if (run["method"], run["seed"]) == ("ftp", SEEDS[1]))
-    for shown in (page, open_view("corruptions", seed=str(SEEDS[1]))):
+    for shown in (page, open_view("corruptions", kind="fog", seed=str(SEEDS[1]))):
         ftp = next(row for row in sent(shown)["runs"] if row["name"] == "FTP")
         assert (ftp["values"], ftp["spread"]) == ([run["clean"], *run["corruptions"]["fog"]], None)
         assert f"seed {SEEDS[1]} alone, which cannot tell" in shown.caption[-1].value
@@ -105,8 +111,8 @@ def test_a_link_carries_kind_and_severity(asked, severity):
     assert data["picture"] == DATA["pictures"]["snow"]
 
 
-def test_a_kind_that_is_none_is_fog():
-    assert sent(open_view("corruptions", kind="<b>"))["title"] == "Fog"
+def test_a_kind_that_is_none_is_all_kinds():
+    assert sent(open_view("corruptions", kind="<b>"))["title"] == "All kinds"
 
 
 def test_all_kinds_show_the_mean_that_the_guess_is_about() -> None:
@@ -130,7 +136,7 @@ def test_a_prediction_gets_its_answer():
 def test_a_run_of_ones_own_stands_beside_the_others(own_store: Path):
     with Store(own_store) as store:
         run = execute(resolve("digits", "ftp", {"steps": 2, "batch": 8}), store, kinds=["fog"]).run_id
-    page = open_view("corruptions", run=run)
+    page = open_view("corruptions", kind="fog", run=run)
     assert sent(page)["runs"][-1]["name"] == "yours"
     assert not page.button
     page = open_view("corruptions", run=run, kind="snow")

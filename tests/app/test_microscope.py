@@ -35,7 +35,7 @@ def test_a_link_carries_layer_and_step(asked, step):
 def test_the_answer_is_that_of_the_numbers():
     step = TRACES["blocks.5.conv2.weight"]["steps"][0]
     rows = len(step["rows"]["factor"])
-    assert view.answer(step).endswith(f"the leash stays, going from 1e-08 to 1e-08, and {rows} of {rows} rows are "
+    assert view.answer(step).endswith(f"the leash stays at 1e-08, and {rows} of {rows} rows are "
                                       "pulled back to its end.")  # fmt: skip
 
 

@@ -1,6 +1,7 @@
 """The Runs view: what is found, and what can be done with it."""
 
 import json
+from dataclasses import replace
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
@@ -23,6 +24,19 @@ def test_recorded_runs_are_there_from_the_start():
     assert bold(page)[0].startswith(f"{len(there)} runs, {len(there)} of them done")
     page.toggle(key="recorded").set_value(False).run()
     assert bold(page)[0].startswith("No run fits")
+
+
+def test_a_run_of_ones_own_is_in_the_plane_with_the_recorded_ones():
+    """Older recordings do not name the split that they trained on; their scores stand on the same pictures."""
+    old = recorded(method="ftp", seed=0)[0]
+    roles = {"train": "train", **old.measures.roles}
+    result = {**old.result, "run_id": "00000000000000aa", "seed": 77}
+    measures, settings = replace(old.measures, roles=roles), replace(old.settings, seed=77)
+    run = replace(old, run_id="00000000000000aa", measures=measures, settings=settings, result=result)
+    supervisor().store.import_(serialisation.to_form(run, "test"))
+    page = open_view("runs")
+    plane = json.loads(page.get("plotly_chart")[0].proto.spec)
+    assert sum(len(trace["x"]) for trace in plane["data"]) == 1 + sum(bool(run.points) for run in recorded())
 
 
 def test_finding_by_name_method_and_status():

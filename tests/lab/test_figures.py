@@ -230,7 +230,7 @@ def test_unknown_names() -> None:
 
 def test_options_are_told() -> None:
     assert FIGURES["severity_curves"].options == {"kind": None}
-    assert FIGURES["id_ood"].options == {"each": False}
+    assert FIGURES["id_ood"].options == {"each": False, "height": 500}
     assert FIGURES["training"].options == {}
     assert isinstance(FIGURES["training"], Figure)
 

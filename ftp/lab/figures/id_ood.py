@@ -15,7 +15,6 @@ from ftp.lab.summary import Metric, average
 from ftp.lab.table import Group, Row, groups, rows
 
 WIDTH, HEIGHT = 560, 500  # the plot's width is a guess: a page decides it
-INSIDE = HEIGHT - MARGIN["t"] - MARGIN["b"]
 
 
 def table(runs: Sequence[RunRecord], *, each: bool = False) -> Lines:
@@ -46,8 +45,10 @@ def table(runs: Sequence[RunRecord], *, each: bool = False) -> Lines:
     needs="many",
     table=table,
 )
-def draw(runs: Sequence[RunRecord], *, dark: bool = False, each: bool = False) -> go.Figure:
+def draw(runs: Sequence[RunRecord], *, dark: bool = False, each: bool = False, height: int = HEIGHT) -> go.Figure:
     """A labelled point per method with bars of one standard deviation over seeds; `each` shows every run instead.
+
+    height: in pixels; names keep clear of each other at this height.
 
     >>> from ftp.lab.figures.data import example
     >>> draw([example("finetune"), example("ftp")]).layout.annotations[-1].text
@@ -67,14 +68,17 @@ def draw(runs: Sequence[RunRecord], *, dark: bool = False, each: bool = False) -
     metric = table_rows[0].metric
     x_range = _range([x for t in traces for x in _reach(t.x, t.error_x)], metric)
     y_range = _range([y for t in traces for y in _reach(t.y, t.error_y)], metric)
-    look = layout("In-distribution against out-of-distribution", subtitle, dark, height=HEIGHT)
+    look = layout("In-distribution against out-of-distribution", subtitle, dark, height=height)
     look["xaxis"] = axis(f"ID {metric.axis}", dark, range=x_range)
     look["yaxis"] = axis(f"OOD {metric.axis}, mean over shifts", dark, range=y_range)
     plain = [i for i in usable if table_rows[i].method == "finetune"]
     if plain:
         which = group_styles[plain[0]].name if len(plain) > 1 else "fine-tuning"
         _reference(look, table_rows[plain[0]], which, dark)
-    look["annotations"] = [*look.get("annotations", []), *_names(traces, look, dark)]
+    look["annotations"] = [
+        *look.get("annotations", []),
+        *_names(traces, look, height - MARGIN["t"] - MARGIN["b"], dark),
+    ]
     return go.Figure(traces, look)
 
 
@@ -136,12 +140,12 @@ def _reference(look: dict[str, Any], plain: Row, name: str, dark: bool) -> None:
     look["annotations"] = [note(0, y, text, dark, xref="paper", xanchor="left", yanchor="bottom", xshift=6, font=muted)]
 
 
-def _names(traces: Sequence[go.Scatter], look: dict[str, Any], dark: bool) -> list[dict[str, Any]]:
+def _names(traces: Sequence[go.Scatter], look: dict[str, Any], inside: float, dark: bool) -> list[dict[str, Any]]:
     """A name beside each point, clear of the bars and of the reference lines."""
     (x0, x1), (y0, y1) = look["xaxis"]["range"], look["yaxis"]["range"]
 
     def pixel(x: float, y: float) -> Point:
-        return (x - x0) / (x1 - x0) * WIDTH, (y - y0) / (y1 - y0) * INSIDE
+        return (x - x0) / (x1 - x0) * WIDTH, (y - y0) / (y1 - y0) * inside
 
     lines = [(pixel(s.get("x0", x0), y0), pixel(s.get("x1", x1), y1)) for s in look.get("shapes", []) if "yref" in s]
     lines += [(pixel(x0, s["y0"]), pixel(x1, s["y1"])) for s in look.get("shapes", []) if "xref" in s]
@@ -155,4 +159,4 @@ def _names(traces: Sequence[go.Scatter], look: dict[str, Any], dark: bool) -> li
         lines += [(pixel(*point), pixel(*point)) for point in points]
         xs, ys = _reach([x], trace.error_x), _reach([y], trace.error_y)
         lines += [(pixel(min(xs), y), pixel(max(xs), y)), (pixel(x, min(ys)), pixel(x, max(ys)))]
-    return beside(labels, pixel, (WIDTH, INSIDE), lines, dark)
+    return beside(labels, pixel, (WIDTH, inside), lines, dark)

@@ -189,8 +189,13 @@ def test_a_replay_waits_for_a_guess(visit: Callable[..., Page]) -> None:
     slider = page.get_by_role("slider", name="Step", exact=True)
     expect(slider).to_have_value("6")  # before the leashes give the answer
     expect(page.locator(".ftp-player .says")).to_have_text("Step 6 of 300. Make your guess, and the run plays on.")
+    axis = "document.querySelector('.ftp-player .accuracy').layout.yaxis"
+    assert page.evaluate(f"{axis}.range") == [0, 100]  # there is no score yet
+    expect(page.locator(".ftp-player .strip .key")).to_have_text("✓ right, ✗ wrong")
     page.get_by_text("late layers").first.click()
     expect(slider).to_have_value("300")
+    page.wait_for_function(f"{axis}.range[0] > 0")
+    expect(page.get_by_text("You guessed it")).to_be_in_viewport(ratio=1)  # without scrolling
 
 
 SAID = "[...document.querySelectorAll('.ftp-player .strip .said')].map((said) => said.textContent)"

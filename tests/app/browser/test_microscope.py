@@ -22,7 +22,7 @@ def test_the_stages_light_up_in_order_and_back(visit: Callable[..., Page]) -> No
         expect(lit).to_have_count(1)
         expect(lit).to_contain_text(name)
     page.wait_for_url(re.compile("step=2"))
-    expect(page.get_by_text("In step 2 the layer walks")).to_be_visible()
+    expect(page.get_by_text("In step 2 the layer walks")).to_be_in_viewport(ratio=1)  # without scrolling
     for name in ORDER[-2::-1]:
         back.click()
         expect(lit).to_contain_text(name)

@@ -46,3 +46,21 @@ def test_chosen_runs_are_overlaid_and_compared(visit: Callable[..., Page], width
         assert box
         assert box["y"] + box["height"] <= 725  # one screen
     assert axe(page) == []
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_names_in_the_plane_of_all_do_not_collide(visit: Callable[..., Page], width: int) -> None:
+    page = visit("/runs", width=width, height=720)
+    settled(page)
+    page.wait_for_selector(".st-key-all .main-svg")
+    page.wait_for_timeout(1000)  # the plane takes its width
+    boxes = page.evaluate(
+        """() => [...document.querySelectorAll('.st-key-all .annotation-text')].map((text) => {
+            const box = text.getBoundingClientRect();
+            return [box.left, box.top + 3, box.right, box.bottom - 3, text.textContent];
+        })"""
+    )
+    assert len(boxes) > 10
+    for i, (left, top, right, bottom, name) in enumerate(boxes):
+        for a, b, c, d, other in boxes[:i]:
+            assert min(right, c) <= max(left, a) or min(bottom, d) <= max(top, b), (name, other)
