@@ -43,7 +43,7 @@ VIEWS = (
     "wall",
 )
 PATIENCE = 120_000  # milliseconds
-FRAMES, FRAME_SECONDS, WIDE, COLOURS = 31, 0.2, 900, 64
+FRAMES, FRAME_SECONDS, WIDE, COLOURS = 31, 0.2, 900, 128
 PLAYER = ".ftp-player"
 SCRUB = """([slider, share]) => {
   const range = document.querySelector(slider);
@@ -138,7 +138,8 @@ def motion(browser: Browser, url: str) -> None:
             picture = Image.open(io.BytesIO(page.screenshot()))
             tall = round(picture.height * WIDE / picture.width)
             small = picture.convert("RGB").resize((WIDE, tall), Image.Resampling.LANCZOS)
-            frames.append(small.quantize(COLOURS, dither=Image.Dither.NONE))
+            # the median cut would grey the small coloured things, lines and pictures
+            frames.append(small.quantize(COLOURS, Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE))
     milliseconds = [round(1000 * FRAME_SECONDS)] * (FRAMES - 1) + [3000]
     frames[0].save(
         HOME / "live.gif", save_all=True, append_images=frames[1:], duration=milliseconds, loop=0, optimize=True
