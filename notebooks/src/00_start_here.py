@@ -218,8 +218,8 @@ for name, found in {"half": gentle, **slower}.items():
     print(f"{name:10s} of the rate: {mean(found, 'id'):5.1f} % at home, {mean(found, 'ood_avg'):5.1f} % elsewhere")
 best = max(mean(found, "ood_avg") for found in (gentle, *slower.values()))
 claim("FTP reads at least half a point more than each of the three", mean(leash, "ood_avg") > best + 0.5, live=TRAIN)
-eighth = slower["an eighth"]
-claim("an eighth of the rate reads no more elsewhere than a quarter", mean(eighth, "ood_avg") < best, live=TRAIN)
+quarter, eighth = (mean(found, "ood_avg") for found in slower.values())
+claim("an eighth of the rate reads no more elsewhere than a quarter", eighth <= quarter, live=TRAIN)
 
 # %%
 fig = figure("Ten seeds of each, at the end", "digits read at home (%)", "elsewhere (%)")
