@@ -25,7 +25,7 @@ function strip(place) {
         cells.push({ said, label, y, x });
         return element("span", { class: "cell" }, picture, said);
       });
-      const node = element("div", { class: "set", role: "img" }, element("span", { class: "name" }, name),
+      const node = element("div", { class: "set", role: "img" }, element("span", { class: "name" }, role === "home" ? "home" : name),
         ...(y ? [] : [element("span", { class: "key" }, "✓ right, ", element("b", {}, "✗ wrong"))]), element("span", { class: "row" }, row));
       rows.push({ node, name, right: 0, said: [] });
       return [...(begins ? [element("p", { class: "head", title: "Test pictures: it is trained on none of these themselves" }, HEADS[role] ?? role)] : []), node];

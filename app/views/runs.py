@@ -157,6 +157,7 @@ def _pick(runs: Sequence[RunRecord]) -> list[RunRecord]:
         selection_default={"selection": {"rows": st.session_state["table"][1]}},
         key=key,
         column_config={"ID": number, "OOD": number},
+        placeholder="",
         height=min(36 * (len(runs) + 1), HEIGHT),
     )
     ticked = [ids[i] for i in event["selection"]["rows"] if i < len(ids)]
