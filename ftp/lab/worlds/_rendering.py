@@ -41,6 +41,10 @@ class Rendered:
     light: Tensor  # (n, 3): the direction of the light in the camera's frame
     centre: Tensor  # (n, 2, side, side): where the middle of the pixel's thing is, right and up, in half pictures
     own: Tensor  # (n, 2, side, side): how far a point is from its solid's waist and from its axis, in radii of a ball
+    spot: (
+        Tensor  # (n, 3, side, side): where a point lies in its thing: right, up, toward the camera, in radii of a ball
+    )
+    solid: Tensor  # the number of the solid, -1 on the floor, -2 in the sky
 
 
 class _Batch(NamedTuple):
@@ -120,6 +124,8 @@ def render(scenes: Sequence[Scene], side: int = SIDE, smooth: bool = True) -> Re
         _into(batch.camera, toward),
         _centres(maps["thing"].long(), side),
         maps["own"],
+        maps["spot"],
+        maps["solid"].long(),
     )
 
 
@@ -219,6 +225,7 @@ def _look(batch: _Batch, place: Tensor, x: Tensor, y: Tensor) -> dict[str, Tenso
         "albedo": albedo,
         "lit": lit.float(),
         "own": torch.where(is_solid[:, None], _own(hit.point, batch.bound[solid]), 0.0),
+        "spot": torch.where(is_solid[:, None], _into(camera, _spot(batch, solid, point)), 0.0),
     }
 
 
@@ -226,6 +233,13 @@ def _own(point: Tensor, bound: Tensor) -> Tensor:
     """Where a point lies in its solid: above or below the waist, and off the axis, as shares of the bounding ball."""
     off_axis = (point[:, 0] * point[:, 0] + point[:, 2] * point[:, 2]).sqrt()
     return torch.stack([point[:, 1].abs(), off_axis], 1) / bound[:, None]
+
+
+def _spot(batch: _Batch, solid: Tensor, point: Tensor) -> Tensor:
+    """Where a point lies in the ball around its thing: a figure's head is high in it, its feet are low."""
+    owner = torch.arange(len(batch.ball)).repeat_interleave(batch.solids[:, 1])
+    ball = batch.ball[owner[solid]]
+    return (point - ball[:, :3]) / ball[:, 3:]
 
 
 def _shade(

@@ -94,11 +94,11 @@ class Look:
     palettes: tuple[tuple[Vector, ...], ...] = ()  # () for any colours
     textured: float = 0.0  # the share of surfaces with a pattern
     things: tuple[int, int] = (2, 4)
-    spread: float = 1.3  # how far from the middle things may stand
+    spread: float = 1.15  # how far from the middle things may stand
     figures: float = 0.7  # the share of scenes with a figure
     elevation: tuple[float, float] = (14.0, 28.0)
     roll: tuple[float, float] = (-2.0, 2.0)
-    distance: tuple[float, float] = (3.7, 4.3)
+    distance: tuple[float, float] = (3.1, 3.6)
     view: tuple[float, float] = (21.0, 23.0)
     sun: tuple[float, float] = (-50.0, -30.0)  # degrees to the side of the camera
     height: tuple[float, float] = (45.0, 58.0)  # degrees of the sun above the floor
@@ -129,7 +129,7 @@ LOOKS = {
     "home": Look(HOME_PALETTES),
     "palette": Look(OTHER_PALETTES, textured=0.6),
     "night": Look(HOME_PALETTES, night=1.0),
-    "camera": Look(HOME_PALETTES, elevation=(42.0, 62.0), roll=(-22.0, 22.0), distance=(3.2, 4.4), view=(21.0, 26.0)),
+    "camera": Look(HOME_PALETTES, elevation=(42.0, 62.0), roll=(-22.0, 22.0), distance=(2.8, 3.8), view=(21.0, 26.0)),
     "clutter": Look(HOME_PALETTES, things=(7, 10), spread=1.6),
     "broad": Look(
         *((), 0.5),
@@ -137,7 +137,7 @@ LOOKS = {
         spread=1.7,
         elevation=(6.0, 65.0),
         roll=(-25.0, 25.0),
-        distance=(3.2, 4.8),
+        distance=(2.7, 4.2),
         view=(20.0, 28.0),
         sun=(-110.0, 110.0),
         height=(20.0, 80.0),
@@ -289,7 +289,7 @@ def _figure(
     forward, side = (math.sin(yaw), 0.0, math.cos(yaw)), (math.cos(yaw), 0.0, -math.sin(yaw))
     paints = [_paint(r, palette, about) for _ in range(4)] if r.random() < 0.6 else [_paint(r, palette, about)] * 4
     skin, shirt, sleeve, trousers = paints
-    thick = 0.052 * tall * r.uniform(0.9, 1.15)
+    thick = 0.07 * tall * r.uniform(0.9, 1.15)
     bones: list[tuple[int, Vector, Vector, float, Paint]] = []
 
     def toward(start: Vector, length: float, swing: float, splay: float) -> Vector:
@@ -302,16 +302,16 @@ def _figure(
     lean = r.uniform(-12, 18)
     hip: Vector = (0.0, 0.0, 0.0)
     neck = toward(hip, -0.3 * tall, lean, r.uniform(-6, 6))
-    bones.append((2, hip, neck, 2.0 * thick, shirt))
-    head = tuple(n + 0.135 * tall * u for n, u in zip(neck, UP, strict=True))
-    bones.append((1, head, head, 0.088 * tall, skin))  # type: ignore[arg-type]
+    bones.append((2, hip, neck, 1.7 * thick, shirt))
+    head = tuple(n + 0.18 * tall * u for n, u in zip(neck, UP, strict=True))
+    bones.append((1, head, head, 0.105 * tall, skin))  # type: ignore[arg-type]
     for way in (-1, 1):
-        shoulder: Vector = tuple(n + way * 2.7 * thick * s - 0.01 * u for n, s, u in zip(neck, side, UP, strict=True))  # type: ignore[assignment]
+        shoulder: Vector = tuple(n + way * 2.3 * thick * s - 0.01 * u for n, s, u in zip(neck, side, UP, strict=True))  # type: ignore[assignment]
         swing, splay = r.uniform(-45, 120), way * r.uniform(6, 75)
         elbow = toward(shoulder, 0.175 * tall, swing, splay)
         hand = toward(elbow, 0.185 * tall, swing + r.uniform(0, 100), splay * r.uniform(0.4, 1.1))
         bones += [(3, shoulder, elbow, 0.8 * thick, shirt), (4, elbow, hand, 0.72 * thick, sleeve)]
-        joint: Vector = tuple(h + way * 1.15 * thick * s for h, s in zip(hip, side, strict=True))  # type: ignore[assignment]
+        joint: Vector = tuple(h + way * 1.0 * thick * s for h, s in zip(hip, side, strict=True))  # type: ignore[assignment]
         swing, splay = r.uniform(-30, 50), way * r.uniform(2, 18)
         knee = toward(joint, 0.225 * tall, swing, splay)
         foot = toward(knee, 0.235 * tall, swing - r.uniform(0, 45), splay)
