@@ -48,9 +48,9 @@ deviation) over the seeds. Your own: `ftp-lab table scenes --set task=normals --
 
 *At home* (`id`) are {home} new pictures of the same look; the shifts have {away} each; damage is fog, defocus blur,
 Gaussian noise and brightness at five severities on the {home}, picture alone, with the numbers published for 64 pixels.
-mIoU counts pixels over the whole set, background included, 255 left out. Angles are
-of all valid pixels of a set; the paper's "RMSE" of normals is probably this mean, so both are here. A Δ is a gain where
-it is positive, whichever direction the metric has. The runs were made on a busy machine: read no cost from the seconds.
+mIoU counts pixels over the whole set, background included, 255 left out. Angles are of all valid pixels of a set; the
+paper's "RMSE" of normals is probably this mean, so both are here. A Δ is a gain where it is positive, whichever
+direction the metric has. The runs were made on a busy machine: read no cost from the seconds.
 
 {tasks}
 ## What holds here of the paper's Tables 4, 7 and 8
@@ -186,9 +186,8 @@ def one_rate(task: str, tuned: list[RunRecord]) -> str:
         lines.append(f"| {named(method)} | " + " | ".join(cells) + " |")
     head = " | ".join(f"{where} | tuned" for where in PLACES.values())
     return f"""
-**The paper's way: one learning rate for all**, {runs[0].settings.lr:g}, everything else as above; seeds {seeds[0]} to
-{seeds[-1]}. Beside each score stands what the method gains, or loses, with the recipe that validation chose for it,
-same seeds:
+**The paper's way: one learning rate for all**, {runs[0].settings.lr:g}, everything else as above; {len(seeds)} seeds.
+Beside each score: what the method gains, or loses, with the recipe that validation chose for it, same seeds.
 
 | method | {head} |
 |---|{"---:|" * 6}
