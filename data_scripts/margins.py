@@ -353,6 +353,12 @@ CLAIMS: dict[str, dict[str, Values]] = {
         "FTP is above it by more, in each seed": lambda: minus(off_the_line(FTP), off_the_line(PLAIN)),
     },
     "15": {
+        "with κ = 0 the angle at home is smaller, in each seed": lambda: minus(
+            of_scenes(FTP, ID, "normals"), of_scenes(FTP, ID, "kappa_normals")
+        ),
+        "and elsewhere it is larger, in each seed": lambda: minus(
+            of_scenes(FTP, OOD, "kappa_normals"), of_scenes(FTP, OOD, "normals")
+        ),
         "elsewhere FTP is ahead of fine-tuning, in each seed": lambda: minus(
             of_scenes(FTP, OOD), of_scenes(PLAIN, OOD)
         ),

@@ -64,6 +64,12 @@ Differences of FTP against the others, paired by seed; positive is better for FT
 
 {counts}
 
+FTP with κ = 0, whose leashes only grow, against κ = 1, in the same way:
+
+| task | where | difference | standard error | verdict |
+|---|---|---:|---:|---|
+{kappas}
+
 ## What does not hold, and what to keep in mind
 
 {remarks}
@@ -99,6 +105,20 @@ def margin(task: str, runs: list[RunRecord], other: str, place: str, metric: Met
     gain = gap if metric.higher_is_better else -gap
     line = f"| {task} | {PLACES[place]} | {named(other)} | {gain:+.2f} | {error:.2f} | {VERDICT[verdict]} |"
     return line, verdict
+
+
+def kappas(task: str, runs: list[RunRecord], growing: list[RunRecord]) -> list[str]:
+    """Lines of the comparison of both kappas."""
+    lines, metric = [], runs[0].measures.main
+    for place, where in PLACES.items():
+        ours, theirs = by_seed(growing, "ftp", place), by_seed(runs, "ftp", place)
+        a, b = [ours[s] for s in sorted(ours)], [theirs[s] for s in sorted(ours)]
+        gap, error = paired(a, b)
+        verdict = {1: "κ = 0 is ahead", 0: "level", -1: "κ = 0 is behind"}[ahead(a, b, metric)]
+        lines.append(
+            f"| {task} | {where} | {gap if metric.higher_is_better else -gap:+.2f} | {error:.2f} | {verdict} |"
+        )
+    return lines
 
 
 def curves(runs: list[RunRecord]) -> str:
@@ -227,13 +247,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Write docs/scenes.md from the recorded runs.")
     parser.add_argument("--out", type=Path, default=HOME)
     asked = parser.parse_args()
-    sections, margins, verdicts, at_edges = [], [], {}, []
+    sections, margins, verdicts, at_edges, of_kappa = [], [], {}, [], []
     for task, (group, kappa) in TASKS.items():
         if group not in groups(WORLD):
             continue
         runs = recorded(WORLD, group=group)
         extra = recorded(WORLD, group=kappa) if kappa in groups(WORLD) else []
         sections.append(section(task, runs, extra))
+        of_kappa += kappas(task, runs, extra) if extra else []
         for place in PLACES:
             for other in (other for other in TO_BEAT if any(run.settings.method == other for run in runs)):
                 line, verdict = margin(task, runs, other, place, runs[0].measures.main)
@@ -250,6 +271,7 @@ def main() -> None:
         batch=first.batch,
         tasks="\n".join(sections),
         margins="\n".join(margins),
+        kappas="\n".join(of_kappa),
         counts=f"Of these {len(verdicts)} comparisons: "
         + ", ".join(f"{word} in {count}" for word, count in counts.items())
         + ".",
