@@ -39,7 +39,7 @@ def truth_sheet(targets: Tensor) -> str:
 
 def of_task(world: World, maps: Tensor, pictures: Tensor, poses: list[int], runs: list[RunRecord], store: Store) -> Any:
     """Truth and, for each run, what it says of every picture, and how good that is."""
-    targets, rows = targets_of(maps, len(pictures)), []
+    targets, rows = targets_of(world, maps, len(pictures)), []
     for run in runs:
         rows.append({**about(run, world), **said_by(model_of(run, store), world, pictures, targets, poses)})
         print(world.option("task"), run.settings.method, flush=True)

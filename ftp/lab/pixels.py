@@ -1,10 +1,13 @@
 """What networks say of every pixel: some scenes, turned and damaged, the truth, what a network says, and its score.
 
-For the world scenes, which can be drawn again from another place. The pictures are the same for every network: the
-first of the home test set that have a figure, the first that has none, and of each shift the first with one.
+For a world that draws its pictures, and can draw them again from another place: its module has `of_split`, `drawn_maps`
+and `as_targets`. The pictures are the same for every network: the first of the home test set that have a figure, the
+first that has none, and of each shift the first with one.
 """
 
+import sys
 from dataclasses import dataclass, replace
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -21,7 +24,6 @@ from ftp.lab.store import Store
 from ftp.lab.worlds import World
 from ftp.lab.worlds._dense import IGNORED, LabelMapMeter, NormalMeter
 from ftp.lab.worlds._scenery import Scene
-from ftp.lab.worlds.scenes import Scenes, as_targets, drawn_maps, of_split
 
 HOME_SCENES = 4  # with a figure
 TOGETHER = 32  # drawn at once, and given to a network at once
@@ -38,11 +40,19 @@ DAMAGED = f"""from ftp.lab.corruptions import corrupt
 {AS_IT_IS}
 pictures = corrupt(pictures, "{{kind}}", severity={{value}}, parameters=world.severities)"""
 MOVED = """from dataclasses import replace
-from ftp.lab.worlds.scenes import as_targets, drawn_maps, of_split
+from ftp.lab.worlds.{world} import as_targets, drawn_maps, of_split
 
 scene = of_split("{split}")[{number}]
 maps = drawn_maps([replace(scene, {moved}=scene.{moved} + {value})])
 pictures, truth = maps["pictures"] / 255, as_targets(maps["{task}"])"""
+
+
+def painter(world: World) -> ModuleType:
+    """The module that draws a world's pictures."""
+    module = sys.modules[type(world).__module__]
+    if not hasattr(module, "drawn_maps"):
+        raise LabError(f"the world {world.name} does not draw its pictures, so there is nothing to turn")
+    return module
 
 
 @dataclass(frozen=True)
@@ -64,7 +74,7 @@ def states(world: World) -> tuple[list[State], list[dict[str, Any]]]:
             places.append(len(listed) if degrees else 0)
             listed += [State(name, degrees)] if degrees else []
         dial = {"name": name, "title": title, "short": short, "unit": "°", "values": list(values), "states": places}
-        dials.append({**dial, "python": MOVED.replace("{moved}", name)})
+        dials.append({**dial, "python": MOVED.replace("{moved}", name).replace("{world}", world.name)})
     for kind in world.corruptions:
         places = [0, *range(len(listed), len(listed) + len(SEVERITIES))]
         listed += [State(kind=kind, severity=severity) for severity in SEVERITIES]
@@ -76,6 +86,7 @@ def states(world: World) -> tuple[list[State], list[dict[str, Any]]]:
 
 def chosen(world: World) -> list[tuple[str, int, Scene]]:
     """Split, number in it, and the scene."""
+    of_split = painter(world).of_split
     home = list(enumerate(of_split(world.home)))
     people = [(world.home, n, scene) for n, scene in home if scene.has_figure][:HOME_SCENES]
     empty = next((world.home, n, scene) for n, scene in home if not scene.has_figure)
@@ -91,7 +102,8 @@ def drawn(scenes: list[Scene], listed: list[State], world: World) -> tuple[Tenso
         for scene in scenes
         for pose in poses
     ]
-    parts = [drawn_maps(every[start : start + TOGETHER]) for start in range(0, len(every), TOGETHER)]
+    draw = painter(world).drawn_maps
+    parts = [draw(every[start : start + TOGETHER]) for start in range(0, len(every), TOGETHER)]
     maps = {key: torch.cat([part[key] for part in parts]) for key in parts[0]}
     drawn_pictures = maps.pop("pictures").float().div(255)
     clean = drawn_pictures.view(len(scenes), len(poses), *drawn_pictures.shape[1:])
@@ -146,9 +158,9 @@ def said_by(model: nn.Module, world: World, pictures: Tensor, targets: Tensor, p
     return {"said": sheets, "side": shown.shape[-1], "scores": scores}
 
 
-def targets_of(maps: Tensor, scenes: int) -> Tensor:
+def targets_of(world: World, maps: Tensor, scenes: int) -> Tensor:
     """The truth of every pose of every scene, (scenes, poses, ...)."""
-    targets = as_targets(maps)
+    targets: Tensor = painter(world).as_targets(maps)
     return targets.view(scenes, -1, *targets.shape[1:])
 
 
@@ -161,10 +173,8 @@ def about(run: RunRecord, world: World) -> dict[str, Any]:
 def pixels(record: RunRecord, store: Store) -> dict[str, Any]:
     """What a finished run says of the scenes of its world."""
     world = worlds.of(record.settings)
-    if not isinstance(world, Scenes):
-        raise LabError(f"the world {world.name} has no scenes that can be drawn again, so there is nothing to turn")
     listed, _ = states(world)
     picked = chosen(world)
     pictures, poses, maps = drawn([scene for _, _, scene in picked], listed, world)
-    targets = targets_of(maps[str(world.option("task"))], len(picked))
+    targets = targets_of(world, maps[str(world.option("task"))], len(picked))
     return {**about(record, world), **said_by(model_of(record, store), world, pictures, targets, poses)}

@@ -117,7 +117,7 @@ def test_all_jobs_of_a_run(store: Store) -> None:
             assert order_of(job, run).result(store)
     with pytest.raises(LabError, match="has no tasks with labels"):
         do(order_of(JOBS["mistakes"], run), store, device="cpu")
-    with pytest.raises(LabError, match="has no scenes that can be drawn again, so there is nothing to turn"):
+    with pytest.raises(LabError, match="does not draw its pictures, so there is nothing to turn"):
         do(order_of(JOBS["pixels"], run), store, device="cpu")
     with Store(store.path.with_name("other.db")) as other:  # the same numbers as without the queue
         direct, queued = execute(short("ftp"), other, device="cpu"), store.load(run)
