@@ -48,7 +48,7 @@ function build(root, data, send) {
   const last = () => (data.hold ? Math.min(1, end()) : clamp(at || end(), Math.min(1, end()), end()));
 
   function receive() {
-    const before = new Map(runs.map((run) => [run.run_id, run]));
+    const before = new Map(runs.map((run) => [run.run_id, run])), had = end();
     runs = data.runs.map((run) => {
       const old = before.get(run.run_id);
       const fresh = { ...run, matrix: [...run.matrix], gamma: [...run.gamma], since: -1 };
@@ -56,6 +56,7 @@ function build(root, data, send) {
       return old && live(run) && live(old) && old.matrix.length >= run.matrix.length ? { ...fresh, matrix: old.matrix,
         gamma: old.gamma, since: old.since, status: old.status, phase: old.phase } : fresh;
     });
+    if (follow && at && end() > had) at = end(); // the page may know of a task before the run was asked
     stops.forEach((stop) => stop());
     for (const run of runs) run.asked = before.get(run.run_id)?.asked && !Object.keys(run.mistakes).length;
     stops = runs.filter(live).map((run) => polling(() => ask(run), (text) => { trouble = text; draw(); }));

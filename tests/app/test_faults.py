@@ -120,7 +120,7 @@ def test_two_servers_on_one_store(place: Path) -> None:
         for a, b in zip(*tails, strict=True):
             assert (a["points"], a["evals"], a["status"]) == (b["points"], b["evals"], b["status"])
             assert [point["step"] for point in a["points"]] == [1, 2, 3, 4, 5, 6]
-        run = promise(path, long(steps=10_000))
+        run = promise(path, long(steps=10_000, batch=64))  # minutes, on a fast machine too
         until(lambda: points(store, run) > 0, what="the first point")
         Supervisor(Store(path)).stop(run)
         until(lambda: one.json("/api/health")["running"] + two.json("/api/health")["running"] == 0, what="the stop")
