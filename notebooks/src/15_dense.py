@@ -422,7 +422,7 @@ claim("but at home FTP is ahead of the frozen encoder", each_seed(home, "ftp", "
 # ## One rate for all
 #
 # The paper gives every method the same learning rate. In the tables above each had the one that validation chose for
-# it. Here are the same methods once more, all with 0.01.
+# it. Here are fine-tuning and FTP once more, both with 0.01.
 #
 # **Predict.** FTP's lead over fine-tuning, elsewhere on things: with one rate for all it is ...
 
