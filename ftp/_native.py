@@ -122,7 +122,13 @@ def cache_folder() -> Path:
 
 
 def _build(compiler: str, extras: tuple[str, ...], built: Path) -> "subprocess.CompletedProcess[str]":
-    built.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        built.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise RuntimeError(
+            f'kernel="native" keeps what it builds in {built.parent}, which cannot be made ({error.strerror}); set '
+            'XDG_CACHE_HOME to a folder of yours, or write kernel="eager"'
+        ) from error
     with tempfile.TemporaryDirectory(dir=built.parent) as folder:  # two processes may build at once: the last one wins
         fresh = Path(folder) / built.name
         done = _run(compiler, *FLAGS, *extras, str(SOURCE), "-o", str(fresh))

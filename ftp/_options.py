@@ -121,7 +121,7 @@ RULES: dict[str, Rule] = {
     "gamma_count": (lambda v: v in ("steps", "updates"), '"steps" (the authors) or "updates" (the textbook)'),
     "per_element": (_flag, "True or False"),
     "low_memory": (_flag, "True or False"),
-    "leash": (_maybe_flag, "True (on a leash), False (free) or None (on a leash, unless exclude_set says otherwise)"),
+    "leash": (_maybe_flag, "True or None (on a leash, but for what exclude_set names) or False (free)"),
     "row_axis": (_whole(0), "a whole number >= 0: the axis that counts the outputs"),
     "split": (
         _whole(1),
@@ -186,6 +186,9 @@ def check_group(group: dict[str, Any]) -> None:
     for name, (allowed, words) in RULES.items():
         if name in group and not allowed(group[name]):
             raise ValueError(f"{name} is {group[name]!r}; it must be {words}")
+    for name, meant in MEANT.items():
+        if name in group:
+            raise ValueError(f"a group has {name!r}, which nothing here reads; did you mean {meant!r}?")
     if group.get("nesterov") and (not group["momentum"] > 0 or group["dampening"] != 0):
         raise ValueError(
             f"nesterov=True with momentum={group['momentum']} and dampening={group['dampening']}; "
@@ -215,8 +218,12 @@ def _fused_moves_bfloat16() -> bool:
     return not weight.any()
 
 
-def base_flags(group: Mapping[str, Any], params: Sequence[Tensor], grads: Sequence[Tensor]) -> dict[str, Any]:
+def base_flags(
+    group: Mapping[str, Any], params: Sequence[Tensor], grads: Sequence[Tensor], *moments: Sequence[Tensor | None]
+) -> dict[str, Any]:
     """How torch shall run the base rule: as the flags of the group say, and without flags fused, where it can.
+
+    moments: the state of the base rule that has the shape of the parameters
 
     >>> weight = torch.zeros(2, 3)
     >>> base_flags({"foreach": None, "fused": None}, [weight], [weight])
@@ -228,8 +235,13 @@ def base_flags(group: Mapping[str, Any], params: Sequence[Tensor], grads: Sequen
     unasked = flags["foreach"] is None and flags["fused"] is None
     if torch.compiler.is_compiling() or not (unasked or flags["fused"]) or any(grad.is_sparse for grad in grads):
         return flags
-    # torch's fused rules walk over memory and do not look at strides: with a gradient in another order they are wrong
-    sound = all(is_dense(p) and p.stride() == g.stride() for p, g in zip(params, grads, strict=True))
+    # torch's fused rules walk over memory and do not look at strides: what lies in another order is paired wrongly
+    layouts = [(param.stride(), param.dtype) for param in params]
+    sound = all(map(is_dense, params)) and all(
+        tensor is None or (tensor.stride(), tensor.dtype) == layout
+        for column in (grads, *moments)
+        for tensor, layout in zip(column, layouts, strict=True)
+    )
     if any(p.dtype == torch.bfloat16 and p.device.type == "cpu" for p in params):
         sound = sound and _fused_moves_bfloat16()
     if not unasked:

@@ -2,8 +2,9 @@
 
 A network has many small tensors (biases, norm gains, thin layers), and for those the time goes into
 starting kernels, not into arithmetic. Layers with rows of equal length lie side by side, so that one
-sum serves all of them. `optimizer.state` still holds every tensor: views into the flat vectors, so that a write
-into either is a write into both (`_state.unpack` ends that).
+sum serves all of them. That takes scratch, three numbers for each weight, so `low_memory` goes without.
+`optimizer.state` still holds every tensor: views into the flat vectors, so that a write into either is a write
+into both (`_state.unpack` ends that).
 """
 
 from collections.abc import Sequence
@@ -49,7 +50,6 @@ class Pack:
     """
 
     def __init__(self, params: list[Tensor], states: Sequence[dict[str, Any]]) -> None:
-        self.low_memory = "deviation" not in states[0]
         rows = [state["row_l1"].numel() for state in states]
         lengths = [param.numel() // count for param, count in zip(params, rows, strict=True)]
         self.order = sorted(range(len(params)), key=lengths.__getitem__)
@@ -59,11 +59,10 @@ class Pack:
 
         self.anchor = pack("anchor", states)
         self.norms = pack("row_l1", states)
-        self.deviation = torch.empty_like(self.anchor) if self.low_memory else pack("deviation", states)
+        self.deviation = pack("deviation", states)
         self.gamma_state = torch.stack([state["gamma_state"] for state in states])  # (layers, 4)
         for state, view in zip(states, self.gamma_state.unbind(), strict=True):
             state["gamma_state"] = view  # the step writes the matrix, and with it what the state shows
-        self.floor = torch.stack([state["floor"] for state in states]) if self.low_memory else None
 
         device = self.anchor.device
         self.layer_rows = torch.tensor([rows[i] for i in self.order], device=device)
@@ -98,25 +97,24 @@ class Pack:
 
     @grads.setter
     def grads(self, grads: list[Tensor]) -> None:
-        self._grads = [grads[i] for i in self.order]
+        self._grads = [grads[i] for i in self.order] if grads else []
 
     def before(self, leash: Leash) -> None:
         """What Eq. 4 needs of g_t and W_{t-1}, which the base rule will overwrite."""
-        if self.low_memory:
-            self._measure()
         torch._foreach_copy_(self.weights, self._grads)
         torch.mul(self.weight, self.deviation, out=self.products)
 
     def after(self, leash: Leash) -> None:
         """ProjUpdate (Eq. 4, 5, Alg. 2) and Projection (Eq. 2)."""
-        self._measure()
+        torch._foreach_copy_(self.weights, self.params)
+        torch.sub(self.weight, self.anchor, out=self.deviation)
         torch.abs(self.deviation, out=self.distances)
         for block, sums in self.sum_blocks:
             torch.sum(block, 2, out=sums)
         dots, norms = self.sums
         largest = torch.segment_reduce(norms, "max", lengths=self.layer_rows, unsafe=True)
         slopes = self._slopes(dots, leash)
-        self.gamma_state.copy_(update(self.gamma_state, slopes, largest, self.floor, leash))
+        self.gamma_state.copy_(update(self.gamma_state, slopes, largest, None, leash))
         self.norms.copy_(norms)
         shrink(norms, self._gamma_of_rows(), out=self.factor)
         for anchor, weight, factor in self.pull_blocks:
@@ -125,19 +123,12 @@ class Pack:
 
     def _slopes(self, dots: Tensor, leash: Leash) -> Tensor:
         """Eq. 4 for every layer, shape (layers,); the norms and gammas are still those of t - 1."""
-        gamma = self._gamma_of_rows() if self.low_memory or leash.gamma_rows == "outside" else None
-        if self.low_memory and gamma is not None:
-            dots = dots / shrink(self.norms, gamma)  # see Layers.before
+        gamma = self._gamma_of_rows() if leash.gamma_rows == "outside" else None
         slopes = row_slopes(dots, self.norms, gamma, leash.gamma_rows)
         return torch.segment_reduce(slopes, "sum", lengths=self.layer_rows, unsafe=True)
 
     def _gamma_of_rows(self) -> Tensor:
         return self.gamma_state[:, GAMMA].index_select(0, self.layer_of_row)
-
-    def _measure(self) -> None:
-        """deviation = W - W0, with W in the scratch vector."""
-        torch._foreach_copy_(self.weights, self.params)
-        torch.sub(self.weight, self.anchor, out=self.deviation)
 
 
 def pack(key: str, states: Sequence[dict[str, Any]]) -> Tensor:

@@ -20,6 +20,7 @@ from ftp.projection import cut
 
 # what the state of a leashed layer holds, in the order of the fields of Layers; the first marks a layer as leashed
 LEASH_KEYS = ("gamma_state", "anchor", "deviation", "row_l1", "floor")
+HELD = LEASH_KEYS[:2]  # what somebody may put in place of what a plan was made for
 
 
 class Plan:
@@ -54,9 +55,11 @@ class Plan:
             if "gamma_state" in state:
                 sharding = (param.device_mesh, param.placements) if _sharded.is_sharded(param) else None  # type: ignore[attr-defined]
                 at_home = (state["anchor"].dtype, state["anchor"].device) == (param.dtype, param.device)
-                simple = may_pack and group["row_axis"] == 0 and at_home and sharding is None
-                kernel = pick_kernel(group, param.device) if simple and can_walk(param, state, rule.kind) else None
-                small = simple and group["split"] == 1 and is_small(param)
+                simple = group["row_axis"] == 0 and at_home and sharding is None
+                flat = simple and (may_pack or group["kernel"] is not None) and can_walk(param, state, rule.kind)
+                kernel = pick_kernel(group, param.device) if flat else None
+                roomy = may_pack and not group["low_memory"]
+                small = simple and roomy and group["split"] == 1 and is_small(param)
                 chosen.setdefault((param.device, param.dtype, sharding, kernel or small), []).append(i)
         self._parts: list[tuple[list[int], Layers | Pack | TwoPass]] = []
         for (_, _, sharding, how), indices in chosen.items():
@@ -69,25 +72,30 @@ class Plan:
                 self._parts.append((indices, Pack([params[i] for i in indices], members)))
                 continue
             local = _sharded.local if sharding is not None else lambda tensor: tensor
-            columns: Any = [layers([local(state.get(key)) for state in members], key, group) for key in LEASH_KEYS]
-            weights = layers([local(params[i]) for i in indices], "param", group)
+            columns: Any = [layer_views([local(state.get(key)) for state in members], key, group) for key in LEASH_KEYS]
+            weights = layer_views([local(params[i]) for i in indices], "param", group)
             part = Layers(weights, [], *columns)  # in the order of its fields
             if sharding is not None:
                 one_row = tuple(params[i].dim() < 2 and not group["per_element"] for i in indices)
                 part.sharding = _sharded.Sharding(sharding[0], sharding[1], one_row)
             self._parts.append((indices, part))
-        self._gamma_states = [state.get("gamma_state") for state in states]  # after packing: the views
+        self._own = [state.get(key) for key in HELD for state in states]  # after packing: the views
         by_kernel = {i for indices, part in self._parts if isinstance(part, TwoPass) for i in indices}
         # those whose base rule no kernel runs; None if that is all of them
         self.rest = [i for i in range(len(params)) if i not in by_kernel] if by_kernel else None
 
-    def holds(self, params: list[Tensor], gamma_states: list[Any], base: Sequence[Sequence[Any]], kind: str) -> bool:
-        """Whether the same parameters have gradients as before, and their state was not replaced."""
+    def holds(
+        self, params: list[Tensor], columns: Sequence[Sequence[Any]], base: Sequence[Sequence[Any]], kind: str
+    ) -> bool:
+        """Whether the same parameters have gradients as before, and their state was not replaced.
+
+        columns: of the leash's state, those that `HELD` names
+        """
         same = (
             self._group["kernel"] == self._kernel
             and len(params) == len(self._params)
             and all(map(is_, params, self._params))
-            and all(map(is_, gamma_states, self._gamma_states))
+            and all(map(is_, chain.from_iterable(columns), self._own))
         )
         if not same or self.rest is None:
             return same
@@ -104,18 +112,21 @@ class Plan:
                 if part.sharding is not None:
                     gradients, weights = list(map(_sharded.local, gradients)), list(map(_sharded.local, weights))
                 # anew in every step: `param.data` may have been replaced since, and a view would keep the old one
-                gradients, part.params = layers(gradients, "grad", self._group), layers(weights, "param", self._group)
+                gradients, part.params = (
+                    layer_views(gradients, "grad", self._group),
+                    layer_views(weights, "param", self._group),
+                )
             elif isinstance(part, TwoPass):
                 part.rule = rule
             part.grads = gradients
         return [part for _, part in self._parts]
 
 
-def layers(tensors: Sequence[Any], key: str, group: Mapping[str, Any]) -> list[Any]:
+def layer_views(tensors: Sequence[Any], key: str, group: Mapping[str, Any]) -> list[Any]:
     """One column of `Layers`: each parameter's tensor as the views of the layers that are stacked in it.
 
     >>> import torch
-    >>> [view.shape for view in layers([torch.zeros(6, 2)], "param", {"row_axis": 1, "split": 2})]
+    >>> [view.shape for view in layer_views([torch.zeros(6, 2)], "param", {"row_axis": 1, "split": 2})]
     [torch.Size([1, 6]), torch.Size([1, 6])]
     """
     row_axis, split = group["row_axis"], group["split"]

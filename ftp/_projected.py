@@ -12,7 +12,7 @@ Everything a parameter needs lives in `optimizer.state[param]`, made at the firs
 
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import chain
+from itertools import chain, takewhile
 from typing import Any, overload
 
 import torch
@@ -22,25 +22,19 @@ from torch.optim.optimizer import ParamsT
 
 from ftp import _sharded, anchors
 from ftp._layers import Layers, Leash
-from ftp._options import check_group
+from ftp._members import read_group, warn_of_leashes
 from ftp._packed import Pack
-from ftp._plan import LEASH_KEYS, Plan, layers
+from ftp._plan import HELD, LEASH_KEYS, Plan, layer_views
 from ftp._product import Products, partners
 from ftp._reports import LayerReport, Leashed, read_gammas, read_reports
-from ftp._state import KEPT_WIDE, anchor_copy, appendix_layout, check_state, leash_state, unpack
+from ftp._state import KEPT_WIDE, anchor_copy, check_state, check_zero, leash_state, own_copy, unpack
 from ftp._twopass import BaseRule, TwoPass
 from ftp._watch import has_strayed, moved_message, stamp
 
+# options of a group that its state is made for, and those that say who is on a leash
+FIXED = ("row_axis", "split", "per_element", "low_memory", "product")
+SPEAKING = ("leash", "exclude_set")
 MOST_PACKS = 8  # times that a group is packed again because other parameters have gradients
-UNNAMED = (
-    "the parameters have no names, so every one of them is on a leash, a new head too: pass model.named_parameters() "
-    "and exclude_set, or ftp.named_groups(model, head=...), or give the head a group with leash=False; "
-    "leash=True says that all of them are meant"
-)
-FACTORS = (
-    "LoRA's factors A and B are on leashes of their own, which do not bound what LoRA adds to a layer, s B A: "
-    "ftp.named_groups(model) ties the product instead; leash=True says that the factors are meant"
-)
 
 
 class Projected(Optimizer):
@@ -68,25 +62,31 @@ class Projected(Optimizer):
             state_dict = {anchors.plain_name(name): weight for name, weight in state_dict.items()}
         options["exclude_set"] = anchors.check_patterns(options["exclude_set"])
         self._forget()
-        self._start: dict[Tensor, Tensor] = {}  # anchors that were given and that no step has used yet
+        self._given_anchors: dict[Tensor, Tensor] = {}  # anchors that were given and that no step has used yet
         # for `add_param_group`, which the next line calls: W0 by name, and the names that `exclude_set` speaks of
         self._anchors_by_name: dict[str, Tensor] | None = state_dict
         self._names_in_common: list[str] = []
         super().__init__(params, options)
+        if options["exclude_set"] and not self._names_in_common and any(g["params"] for g in self.param_groups):
+            raise ValueError(
+                f"exclude_set is {set(options['exclude_set'])} and every group has an exclude_set of its own, which "
+                "counts instead; write these names into the groups"
+            )
         anchors.check_matched(options["exclude_set"], self._names_in_common)
         self._anchors_by_name = None
-        self._warn_of_leashes()
+        warn_of_leashes(self.param_groups, self._given_anchors, stacklevel=4)
 
     def _forget(self) -> None:
         """What is known beside the state, and can be found out again: all of it on the host."""
         self._ready: set[Tensor] = set()  # parameters that have all their state
+        self._begun: dict[int, list[Any]] = {}  # by the id of a group: FIXED and SPEAKING as its state was made
         self._plans: dict[int, tuple[Plan, int]] = {}  # by the number of the group; how often it was made
-        self._left: dict[Tensor, tuple[int, int]] = {}  # how the last step left the weights, see `_watch.stamp`
-        self._warned = False  # whether `_check_left` has spoken
+        self._stamps: dict[Tensor, tuple[int, int]] = {}  # how the last step left the weights, see `_watch.stamp`
+        self._warned = False  # whether `_warn_if_moved` has spoken
         self._dry = False  # whether the only step so far was one without a learning rate
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**super().__getstate__(), "_start": self._start, "_dry": self._dry}
+        return {**super().__getstate__(), "_given_anchors": self._given_anchors, "_dry": self._dry}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self._forget()
@@ -106,66 +106,13 @@ class Projected(Optimizer):
         >>> list(optimizer.constraints())
         ['weight', 'bias', 'late']
         """
-        if not isinstance(param_group, Mapping) or "params" not in param_group:
-            raise ValueError(
-                f'a parameter group is {param_group!r}; it must be a dict with the key "params": '
-                'write {"params": module.named_parameters(), "lr": 1e-3}'
-            )
-        group = {**self.defaults, **param_group}
-        if "exclude_set" in param_group:
-            group["exclude_set"] = anchors.check_patterns(group["exclude_set"])
-        listed = appendix_layout(group)
-        check_group(group)
-        other_names = anchors.untie(group, listed)
-        entries = group["params"]
-        names = [entry[0] for entry in entries if isinstance(entry, tuple)]
-        tensors = [entry[1] if isinstance(entry, tuple) else entry for entry in entries]
-        anchors.check_unique(names, [name for g in self.param_groups for name in g.get("param_names", ())])
-        *_, labels = anchors.group_labels(
-            [*self.param_groups, {"params": tensors, **({"param_names": names} if names else {})}]
-        )
-        known = [*labels, *chain.from_iterable(other_names.values())]
-        if "exclude_set" in param_group:
-            anchors.check_matched(group["exclude_set"], known)
-        else:
-            self._names_in_common += known
-        freed = [name for name, others in other_names.items() if not all(anchors.on_leash(others, group))]
-        group["exclude_set"] = (*group["exclude_set"], *freed)
-        by_name = self._anchors_by_name
-        if by_name is not None and listed is not None:
-            raise ValueError('anchors= and the groups\' "pre" both give anchors; keep one of them')
-        if by_name is not None and not names:
-            raise ValueError("anchors= needs names to match: pass model.named_parameters() as the parameters")
-        if group["product"] is not None:
-            anchors.check_pairs(labels, tensors)
-        start: dict[Tensor, Tensor] = {}
-        for i, (label, tensor, is_on) in enumerate(zip(labels, tensors, anchors.on_leash(labels, group), strict=True)):
-            if not is_on or tensor.numel() == 0:
-                continue
-            anchors.check_parameter(label, tensor, group["row_axis"], group["split"])
-            if by_name is not None:
-                aliases = (label, *other_names.get(label, ()))
-                start[tensor] = anchors.find_anchor(next((a for a in aliases if a in by_name), label), tensor, by_name)
-            elif listed is not None:
-                start[tensor] = anchors.check_anchor(label, tensor, listed[i])
-        super().add_param_group(group)  # torch's own checks come before anything is kept
+        members = read_group(param_group, self.defaults, self.param_groups, self._anchors_by_name)
+        super().add_param_group(members.group)  # torch's own checks come before anything is kept
+        if "exclude_set" not in param_group:
+            self._names_in_common += members.names
         # a copy: a state dict of the model itself changes with the model
-        self._start |= {tensor: _sharded.placed_like(tensor, anchor).clone() for tensor, anchor in start.items()}
-
-    def _warn_of_leashes(self) -> None:
-        """Say so if a leash is likely where none is meant, unless somebody spoke of leashes.
-
-        Without names nobody can take a new head off its leash; and leashes on LoRA's factors bound no product.
-        """
-        for group, labels in zip(self.param_groups, anchors.group_labels(self.param_groups), strict=True):
-            on = [label for label, is_on in zip(labels, anchors.on_leash(labels, group), strict=True) if is_on]
-            if group["leash"] is None and group["product"] is None and any("lora_B." in label for label in on):
-                warnings.warn(FACTORS, stacklevel=4)
-                break
-        silent = [g for g in self.param_groups if g["leash"] is None and not g["exclude_set"]]
-        nameless = [p for g in silent if "param_names" not in g for p in g["params"] if p not in self._start]
-        if len(silent) == len(self.param_groups) and sum(p.dim() > 1 for p in nameless) > 1:
-            warnings.warn(UNNAMED, stacklevel=4)
+        copies = {param: _sharded.placed_like(param, anchor).clone() for param, anchor in members.given.items()}
+        self._given_anchors |= copies
 
     def _base_state(self, param: Tensor, group: dict[str, Any]) -> dict[str, Any]:
         raise NotImplementedError
@@ -189,9 +136,12 @@ class Projected(Optimizer):
         if any([grad.is_sparse for grad in grads]):  # noqa: C419
             self._check_sparse(group, params, grads)
         self._undo_dry_step()
+        if len(self.state) < len(self._ready):  # somebody has cleared it: begin again
+            self._forget()
+        self._follow_changes(group)
         if not self._ready.issuperset(params):
             self._make_state(group, params)
-        self._check_left(group, params)
+        self._warn_if_moved(group, params)
         states = [self.state[param] for param in params]
         if unpacked:
             for state in states:
@@ -207,10 +157,33 @@ class Projected(Optimizer):
                     state.pop(key, None)
             self._forget()
 
+    def _follow_changes(self, group: dict[str, Any]) -> None:
+        """Parameters that a group has let off the leash since the last step lose it; those newly on it begin one."""
+        now = [group[name] for name in (*FIXED, *SPEAKING)]
+        before = self._begun.setdefault(id(group), now)
+        if now == before:
+            return
+        for name, old, new in zip(FIXED, before, now, strict=False):
+            if old != new:
+                raise ValueError(
+                    f"{name} of a group was {old!r} at its first step and is {new!r} now; it must stay, because the "
+                    "state was made for it: make a new optimizer"
+                )
+        group["exclude_set"] = anchors.check_patterns(group["exclude_set"])
+        anchors.check_matched(group["exclude_set"], [*chain.from_iterable(anchors.group_labels(self.param_groups))])
+        for _, param, is_on in self._labelled(group):
+            state = self.state.get(param, {})
+            if is_on != ("anchor" in state):
+                for key in LEASH_KEYS:
+                    state.pop(key, None)
+                self._ready.discard(param)
+        self._plans.clear()
+        self._begun[id(group)] = [group[name] for name in (*FIXED, *SPEAKING)]
+
     def _labelled(self, group: dict[str, Any]) -> Iterator[tuple[str, Tensor, bool]]:
         """Name, parameter and whether it is on a leash, for every parameter of a group."""
-        all_labels = anchors.group_labels(self.param_groups)
-        labels = next(labels for labels, g in zip(all_labels, self.param_groups, strict=True) if g is group)
+        before = sum(len(g["params"]) for g in takewhile(lambda g: g is not group, self.param_groups))
+        labels = anchors.labels_of(group, before)
         for label, param, is_on in zip(labels, group["params"], anchors.on_leash(labels, group), strict=True):
             yield label, param, is_on and param.numel() > 0
 
@@ -224,10 +197,12 @@ class Projected(Optimizer):
             state = self.state.get(param) or self._base_state(param, group)
             if is_on and "anchor" not in state:
                 anchors.check_parameter(label, param, group["row_axis"], group["split"])  # again: it may have changed
-                anchor = self._start.get(param, param)
+                if group["product"] is not None:
+                    check_zero([param], "at its first step")
+                anchor = self._given_anchors.get(param, param)
                 state = {**state, **leash_state(param, anchor, group)}
             fresh[param] = state
-        _sharded.check_agreement([state["anchor"] for param, state in fresh.items() if param in self._start])
+        _sharded.check_agreement([state["anchor"] for param, state in fresh.items() if param in self._given_anchors])
         self.state.update(fresh)
         self._ready |= wanted
 
@@ -244,7 +219,7 @@ class Projected(Optimizer):
                 "build the embedding with sparse=False, or give it to torch.optim.SparseAdam"
             )
 
-    def _check_left(self, group: dict[str, Any], params: Sequence[Tensor]) -> None:
+    def _warn_if_moved(self, group: dict[str, Any], params: Sequence[Tensor]) -> None:
         """Warn once if something that is no step moved weights off their leash, such as load_state_dict.
 
         Seen by torch's counters of writes, on the host. Only if these have moved are the weights looked at,
@@ -253,12 +228,12 @@ class Projected(Optimizer):
         if self._warned or group["product"] is not None:  # LoRA's product also moves by A, which has no leash
             return
         stamps = [stamp(param) for param in params]
-        suspects = [param for param, now in zip(params, stamps, strict=True) if self._left.get(param, now) != now]
+        suspects = [param for param, now in zip(params, stamps, strict=True) if self._stamps.get(param, now) != now]
         strayed = {param for param in suspects if has_strayed(param, self.state[param], group)}
         if strayed:
             self._warned = True
             names = [label for label, param, _ in self._labelled(group) if param in strayed]
-            warnings.warn(moved_message(names), stacklevel=5)
+            warnings.warn(moved_message(names), stacklevel=6)
 
     @overload
     def step(self, closure: None = None) -> None: ...
@@ -285,9 +260,9 @@ class Projected(Optimizer):
         compiling = torch.compiler.is_compiling()
         # torch's distributed checkpoint makes state by a step without gradients and without a learning rate
         dry = not compiling and not self.state and all(_is_zero(group["lr"]) for group in self.param_groups)
-        keys = LEASH_KEYS if compiling else LEASH_KEYS[:1]
+        keys = LEASH_KEYS if compiling else HELD
         work = []
-        for index, group in enumerate(self.param_groups):  # gather first: what is refused has changed nothing
+        for index, group in enumerate(self.param_groups):  # gather first: what is refused has moved no weight
             params: list[Tensor] = []
             grads: list[Tensor] = []
             base: list[list[Any]] = [[] for _ in self._base_keys]
@@ -305,16 +280,19 @@ class Projected(Optimizer):
                 self._base_rule(group, *[[column[i] for i in rest] for column in (params, grads, *base)])
             for part in parts:
                 part.after(leash)  # ProjUpdate and Projection
+                part.grads = []  # they are the caller's to drop
         if not compiling:
             self._dry = dry
-            self._leave(chain.from_iterable(params for _, params, *_ in work))
+            self._remember_stamps(chain.from_iterable(params for _, params, *_ in work))
         return loss
 
-    def _leave(self, params: Iterable[Tensor]) -> None:
+    def _remember_stamps(self, params: Iterable[Tensor]) -> None:
         """Remember how a step leaves the weights."""
-        self._left.update({param: stamp(param) for param in params})
-        if self._start and not self._dry:
-            self._start = {param: anchor for param, anchor in self._start.items() if param not in self._ready}
+        self._stamps.update({param: stamp(param) for param in params})
+        if self._given_anchors and not self._dry:
+            self._given_anchors = {
+                param: anchor for param, anchor in self._given_anchors.items() if param not in self._ready
+            }
 
     def _parts(
         self,
@@ -350,13 +328,13 @@ class Projected(Optimizer):
             fields = zip(("param", "grad", *LEASH_KEYS), (params, grads, *columns), strict=True)
             by_name = list(fields)
             chosen: Any = [
-                [layers([column[i] for i in indices], key, group) for key, column in by_name]
+                [layer_views([column[i] for i in indices], key, group) for key, column in by_name]
                 for indices in kinds.values()
             ]
             return [Layers(*views) for views in chosen], None
         rule = self._kernel_rule(group)
         plan, made = self._plans.get(index, (None, 0))
-        if plan is None or not plan.holds(params, columns[0], base, rule.kind):
+        if plan is None or not plan.holds(params, columns, base, rule.kind):
             for param in group["params"]:
                 unpack(self.state.get(param, {}))  # a layer that drops out must not hold on to the others' memory
             # gradients that come and go would mean packing again and again: then better not at all
@@ -373,7 +351,7 @@ class Projected(Optimizer):
                 if is_on and "anchor" in state and not self._dry:
                     yield Leashed(label, param, state, group)
                 elif is_on and (param.requires_grad or param.grad is not None):
-                    yield Leashed(label, param, leash_state(param, self._start.get(param, param), group), group)
+                    yield Leashed(label, param, leash_state(param, self._given_anchors.get(param, param), group), group)
 
     def constraints(self) -> dict[str, float]:
         """gamma of every layer on the leash, by name. Reads from the device.
@@ -414,8 +392,9 @@ class Projected(Optimizer):
         """
         self._undo_dry_step()
         for group in self.param_groups:
+            self._follow_changes(group)
             self._make_state(group, [param for param in group["params"] if param.requires_grad])
-        self._leave(self._ready)
+        self._remember_stamps(self._ready)
 
     @torch.no_grad()
     def reanchor(self) -> None:
@@ -433,16 +412,20 @@ class Projected(Optimizer):
         >>> optimizer.report()["weight"].distance
         0.0
         """
+        pairs = (group["params"][1::2] for group in self.param_groups if group["product"] is not None)
+        check_zero(chain.from_iterable(pairs), "when it is anchored anew")
         self._undo_dry_step()
-        self._start.clear()
+        self._given_anchors.clear()
         for leashed in self._leashed():
             if "anchor" in self.state.get(leashed.param, {}):
                 self.state[leashed.param].update(leash_state(leashed.param, leashed.param, leashed.group))
-        self._left.clear()
+        self._stamps.clear()
         self.anchor()
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Resume exactly; anchors and constraints come from the checkpoint, which is copied.
+
+        `kernel` and `anchor_device` are about the machine and stay as they are here.
 
         torch casts every float of the state to the weights' dtype, which would round a float32 gamma
         to bfloat16: the narrow values are replaced by the saved ones.
@@ -461,12 +444,15 @@ class Projected(Optimizer):
             check_state(final, self.param_groups)  # before torch changes anything
             saved.update(final)
 
+        here = [{name: group[name] for name in ("kernel", "anchor_device")} for group in self.param_groups]
         handle = self.register_load_state_dict_pre_hook(last_word)
         try:
             super().load_state_dict(state_dict)
         finally:
             handle.remove()
         self._forget()
+        for group, machine in zip(self.param_groups, here, strict=True):
+            group.update(machine)
         ids = chain.from_iterable(group["params"] for group in saved["param_groups"])
         for group in self.param_groups:
             for param in group["params"]:
@@ -475,11 +461,10 @@ class Projected(Optimizer):
                     continue
                 state = self.state[param]
                 state.update({name: loaded[name].to(param.device) for name in KEPT_WIDE if name in loaded})
-                # torch lets the state share its memory with the state dict; a step would write into both
-                self.state[param] = {name: v.clone() if isinstance(v, Tensor) else v for name, v in state.items()}
+                self.state[param] = {name: own_copy(value, param) for name, value in state.items()}
                 if "anchor" in loaded:
                     self.state[param]["anchor"] = anchor_copy(param, loaded["anchor"], group)
-                    self._start.pop(param, None)
+                    self._given_anchors.pop(param, None)
 
 
 def _is_zero(lr: Any) -> bool:

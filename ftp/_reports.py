@@ -8,7 +8,7 @@ from torch import Tensor
 
 from ftp import _sharded
 from ftp._layers import GAMMA, beside
-from ftp._plan import layers
+from ftp._plan import layer_views
 from ftp._product import partners, product
 from ftp.projection import mars_norm, wide
 
@@ -91,7 +91,7 @@ def read_reports(parameters: Iterable[Leashed]) -> dict[str, LayerReport]:
             "row_l1": _sharded.whole(state["row_l1"]),
             "param": distance(leashed),
         }
-        stacked = [layers([tensor], key, group) for key, tensor in columns.items()]
+        stacked = [layer_views([tensor], key, group) for key, tensor in columns.items()]
         for name, gamma_state, norms, layer in zip(layer_names(label, group["split"]), *stacked, strict=True):
             gamma = gamma_state[GAMMA]
             values += [gamma, mars_norm(layer, group["per_element"]), (norms > gamma).to(gamma.dtype).mean()]

@@ -1,6 +1,6 @@
 """The state of a layer on its leash: how it begins, how it is given in the paper's layout, what may be loaded."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import torch
@@ -94,15 +94,23 @@ def product_state(left: Tensor) -> dict[str, Any]:
     >>> product_state(torch.zeros(3, 2))["row_l1"]
     tensor([0., 0., 0.])
     """
-    if not left.is_meta and bool(left.any()):  # once, at the first step
-        raise ValueError(
-            "B of a LoRA pair is not zero at its first step; the leash ties s B A to zero, where a new adapter begins: "
-            "to go on with a trained one load the optimizer's state too, or give its group leash=False"
-        )
     gamma_state = torch.zeros(4, dtype=wide(left.dtype), device=left.device)
     gamma_state[GAMMA] = EPS
     rows = torch.zeros(left.shape[0], dtype=wide(left.dtype), device=left.device)
     return {"anchor": torch.zeros_like(left).detach(), "row_l1": rows, "gamma_state": gamma_state}
+
+
+def check_zero(lefts: Iterable[Tensor], when: str) -> None:
+    """Refuse a LoRA pair that is trained already: its leash ties s B A to zero. Reads from the device.
+
+    >>> check_zero([torch.zeros(3, 2)], "at its first step")
+    """
+    if any(not left.is_meta and bool(left.any()) for left in lefts):
+        raise ValueError(
+            f"B of a LoRA pair is not zero {when}; the leash ties s B A to zero, where a new adapter begins: to go on "
+            "with a trained one load the optimizer's state too, give its group leash=False, or merge it into the "
+            "weights and begin a new one"
+        )
 
 
 def anchor_copy(param: Tensor, anchor: Tensor, group: Mapping[str, Any]) -> Tensor:
@@ -117,6 +125,21 @@ def anchor_copy(param: Tensor, anchor: Tensor, group: Mapping[str, Any]) -> Tens
         # pinned memory lets a GPU fetch the anchor without making the CPU wait
         like |= {"device": device, "pin_memory": param.is_cuda and torch.device(device).type == "cpu"}
     return torch.empty_like(param, **like).copy_(_sharded.placed_like(param, anchor)).detach()
+
+
+def own_copy(value: Any, param: Tensor) -> Any:
+    """What a checkpoint holds, in memory of its own: torch lets the state share the state dict's, and a step would
+    write into both. What has the shape of the parameter lies in memory as it does.
+
+    >>> saved = torch.zeros(2, 3).t()
+    >>> own_copy(saved, torch.zeros(3, 2)).stride(), own_copy(0.5, torch.zeros(3))
+    ((2, 1), 0.5)
+    """
+    if not isinstance(value, Tensor):
+        return value
+    if value.shape != param.shape or _sharded.is_sharded(value):
+        return value.clone()
+    return torch.empty_like(param, dtype=value.dtype, device=value.device).copy_(value)
 
 
 def unpack(state: dict[str, Any]) -> None:

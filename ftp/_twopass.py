@@ -161,7 +161,7 @@ class TwoPass:
         """Pass one: what Eq. 4 needs of g_t and W_{t-1}, the base rule, and how far each row went."""
         self.layout.params = self._layers(self.whole_params)
         pairs = zip(self._layers(self.grads), self.layout.anchors, strict=True)
-        grads = [grad if grad.stride() == a.stride() else torch.empty_like(a).copy_(grad) for grad, a in pairs]
+        grads = [grad if lies_like(anchor, grad) else torch.empty_like(anchor).copy_(grad) for grad, anchor in pairs]
         self.dots, self.new_norms = self.kernel.pass_one(grads, self.rule, self._numbers(), self._corrections())
 
     def after(self, leash: Leash) -> None:

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from ftp import _sharded
 from ftp._layers import GAMMA, beside
-from ftp._plan import layers
+from ftp._plan import layer_views
 from ftp.projection import row_l1
 
 
@@ -38,7 +38,7 @@ def has_strayed(param: Tensor, state: Mapping[str, Any], group: Mapping[str, Any
         return False
     columns = {"param": _sharded.local(param), "anchor": _sharded.local(state["anchor"])}
     columns["gamma_state"] = state["gamma_state"]
-    stacked = [layers([tensor], key, group) for key, tensor in columns.items()]
+    stacked = [layer_views([tensor], key, group) for key, tensor in columns.items()]
     for layer, anchor, gamma_state in zip(*stacked, strict=True):
         anchor = beside(layer, anchor)
         norms, lengths = row_l1(layer - anchor, group["per_element"]), row_l1(anchor, group["per_element"])

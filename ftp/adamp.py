@@ -66,12 +66,13 @@ class AdamP(Projected):
 
     def _kernel_rule(self, group: dict[str, Any]) -> BaseRule:
         kind, (beta1, beta2) = "amsgrad" if group["amsgrad"] else "adam", group["betas"]
-        return BaseRule(kind, group["lr"], group["weight_decay"], beta1, 0.0, group["maximize"], beta2, group["eps"])
+        same = {name: group[name] for name in ("lr", "weight_decay", "maximize", "eps")}
+        return BaseRule(kind, momentum=beta1, beta2=beta2, **same)
 
     def _base_rule(self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor], *state: list[Any]) -> None:
         exp_avgs, exp_avg_sqs, max_exp_avg_sqs, steps = state
         beta1, beta2 = group["betas"]
-        flags = base_flags(group, params, grads)
+        flags = base_flags(group, params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs)
         if flags["fused"]:  # a checkpoint may have left the step counts on the CPU
             for i, (param, step) in enumerate(zip(params, steps, strict=True)):
                 if step.device != param.device:

@@ -15,9 +15,10 @@ from torch import Tensor, nn
 
 from ftp import _sharded
 
-# what wrappers put before a name, and what they put into it: torch.compile, activation checkpoints, PEFT
+# what wrappers put before a name, and what they put into it: torch.compile and activation checkpoints; PEFT
 PREFIXES = ("module.", "base_model.model.")
-INSIDE = ("_orig_mod.", "_checkpoint_wrapped_module.", "base_layer.", "modules_to_save.default.")
+ANYWHERE = ("_orig_mod", "_checkpoint_wrapped_module")
+INSIDE = (".base_layer.", ".modules_to_save.default.")
 
 
 def plain_name(name: str) -> str:
@@ -27,11 +28,15 @@ def plain_name(name: str) -> str:
     ('layer1.0.weight', 'encoder.weight')
     >>> plain_name("module.base_model.model.fc.base_layer.weight")
     'fc.weight'
+    >>> plain_name("base_layer.0.weight"), plain_name("database_layer.weight")  # a model's own names
+    ('base_layer.0.weight', 'database_layer.weight')
     """
-    for part in INSIDE:
-        name = name.replace(part, "")
+    name = ".".join(part for part in name.split(".") if part not in ANYWHERE)
     while name.startswith(PREFIXES):
         name = name.removeprefix("module.").removeprefix("base_model.model.")
+    for part in INSIDE:
+        while part in name:
+            name = name.replace(part, ".")
     return name
 
 
@@ -41,12 +46,22 @@ def group_labels(groups: Iterable[Mapping[str, Any]]) -> Iterator[list[str]]:
     >>> list(group_labels([{"params": [0], "param_names": ["module.a"]}, {"params": [1, 2]}]))
     [['a'], ['param.1', 'param.2']]
     """
-    index = 0
+    before = 0
     for group in groups:
-        count = len(group["params"])
-        names = group.get("param_names") or [f"param.{index + i}" for i in range(count)]
-        yield [plain_name(name) for name in names]
-        index += count
+        yield labels_of(group, before)
+        before += len(group["params"])
+
+
+def labels_of(group: Mapping[str, Any], before: int) -> list[str]:
+    """The plain names of a group's parameters; without names they are numbered, after those of the groups before.
+
+    before: how many parameters those have
+
+    >>> labels_of({"params": [1, 2]}, before=3)
+    ['param.3', 'param.4']
+    """
+    names = group.get("param_names") or [f"param.{before + i}" for i in range(len(group["params"]))]
+    return [plain_name(name) for name in names]
 
 
 def on_leash(labels: Sequence[str], group: Mapping[str, Any]) -> list[bool]:
@@ -57,7 +72,8 @@ def on_leash(labels: Sequence[str], group: Mapping[str, Any]) -> list[bool]:
     """
     if group.get("leash") is False:
         return [False] * len(labels)
-    free = {name for pattern in group["exclude_set"] for name in matched(pattern, labels)}
+    names = group.get("param_names") or labels  # as they were given
+    free = {name for pattern in group["exclude_set"] for name in matched(pattern, names)}
     if group.get("product") is not None:
         free |= {plain_name(label) for label in labels[::2]}  # A of each pair A, B: the leash pulls B
     return [plain_name(label) not in free for label in labels]
@@ -123,12 +139,21 @@ def check_patterns(exclude_set: object) -> tuple[str, ...]:
 def matched(pattern: str, names: Iterable[str]) -> set[str]:
     """The plain names that a name or a glob pattern stands for; a name that is there stands for itself only.
 
+    A wrapper's part in the pattern is left out, unless the pattern fits as it stands.
+
     >>> sorted(matched("head.*", ["module.head.weight", "head.bias", "ahead.weight"]))
     ['head.bias', 'head.weight']
     >>> matched("a[0]", ["a[0]", "a0"])
     {'a[0]'}
+    >>> matched("module.*", ["module.fc.weight", "body.weight"])  # a module that is called so
+    {'fc.weight'}
     """
-    wanted, known = plain_name(pattern), {plain_name(name) for name in names}
+    names, wanted = list(names), plain_name(pattern)
+    if wanted != pattern:
+        literal = {plain_name(name) for name in names if name == pattern or fnmatchcase(name, pattern)}
+        if literal or not wanted.strip("*?."):  # without the wrapper's part it would say "all"
+            return literal
+    known = {plain_name(name) for name in names}
     return {wanted} if wanted in known else {name for name in known if fnmatchcase(name, wanted)}
 
 

@@ -4,6 +4,7 @@ What a row is depends on the module: `Linear` counts its outputs along axis 0, `
 attention layer stacks three matrices in one tensor. A tensor alone does not say so; its module does.
 """
 
+import warnings
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
@@ -27,6 +28,11 @@ GATES = {nn.LSTM: 4, nn.GRU: 3, nn.LSTMCell: 4, nn.GRUCell: 3}
 TRANSPOSED = (nn.ConvTranspose1d, nn.ConvTranspose2d, nn.ConvTranspose3d)
 LINEAR = (nn.Linear, nn.Bilinear, nn.Conv1d, nn.Conv2d, nn.Conv3d)
 STACKED = ("qkv", "c_attn")  # what timm and GPT-2 call a layer that computes q, k and v at once
+ADAPTERS = ("lora_", "hada_", "lokr_")  # what PEFT calls the parts of an adapter
+NO_PRODUCT = (
+    "{name!r} is part of an adapter that is not a plain pair of LoRA's A and B. It is on a leash of its own, which "
+    "does not bound what the adapter adds to its layer; write head='*{part}*' to let them run free"
+)
 
 
 def named_groups(
@@ -61,6 +67,7 @@ def named_groups(
     scales = _layer_scales(model, layer_decay, free) if layer_decay is not None else {}
     groups: dict[Any, dict[str, Any]] = {}
     pairs = _lora_pairs(model)
+    loose: list[str] = []
     for param, owners in _owners(model):
         if trainable_only and not param.requires_grad:
             continue
@@ -78,16 +85,21 @@ def named_groups(
                 group = groups.setdefault(tuple(options.values()), {"params": [], **options})
                 group["params"] += zip(pair.names, pair.params, strict=True)
             continue
-        name = owners[0].name
+        first = owners[0]
+        name = first.name
         plain = {plain_name(owner.name) for owner in owners}  # more than one for tied weights
         is_norm = any("norm" in type(owner.module).__name__.lower() for owner in owners)
         has_decay = param.dim() > 1 and not is_norm and not plain & undecayed
         options = {
             "weight_decay": weight_decay if has_decay else 0.0,
             "leash": not plain & free,
-            **rows_of(owners[0].module, owners[0].attribute, owners[0].name, param)._asdict(),
+            **rows_of(first.module, first.attribute, first.name, param, first.around)._asdict(),
             "product": None,
         }
+        part = next((part for part in ADAPTERS if f".{part}" in name), "")
+        if part and options["leash"] and not loose:
+            loose.append(name)
+            warnings.warn(NO_PRODUCT.format(name=name, part=part), stacklevel=2)
         if lr is not None:
             options["lr"] = lr * scales.get(name, 1.0)
         group = groups.setdefault(tuple(options.values()), {"params": [], **options})
@@ -97,8 +109,8 @@ def named_groups(
     return list(groups.values())
 
 
-def rows_of(module: nn.Module, attribute: str, name: str, param: Tensor) -> Rows:
-    """What a row of a parameter is, by the module that holds it; axis 0 where nothing else is known.
+def rows_of(module: nn.Module, attribute: str, name: str, param: Tensor, around: nn.Module | None = None) -> Rows:
+    """What a row of a parameter is, by the module that has it and the one around that; axis 0 where nothing is known.
 
     >>> layer = nn.ConvTranspose2d(3, 8, 2)
     >>> rows_of(layer, "weight", "up.weight", layer.weight)
@@ -118,7 +130,10 @@ def rows_of(module: nn.Module, attribute: str, name: str, param: Tensor) -> Rows
     if isinstance(module, TRANSPOSED):
         return Rows(1 if attribute == "weight" else 0)
     if isinstance(module, LINEAR):
-        return Rows(0, 3) if parent in STACKED and param.shape[0] % 3 == 0 else Rows()
+        inputs = getattr(module, "in_features", None) or getattr(module, "in_channels", None)
+        # some networks of timm put q, k and v of each head side by side instead
+        stacked = parent in STACKED and param.shape[0] == 3 * (inputs or 0) and not getattr(around, "head_first", False)
+        return Rows(0, 3) if stacked else Rows()
     if param.dim() > 2 and param.shape[0] == 1 and param.shape[1] > 1:
         return Rows(1)  # a table with a batch axis before it, such as position embeddings: a row for each position
     return Rows()
@@ -128,6 +143,7 @@ class _Owner(NamedTuple):
     name: str
     module: nn.Module
     attribute: str
+    around: nn.Module  # what holds the module
 
 
 def _owners(model: nn.Module) -> Iterator[tuple[nn.Parameter, list[_Owner]]]:
@@ -136,7 +152,8 @@ def _owners(model: nn.Module) -> Iterator[tuple[nn.Parameter, list[_Owner]]]:
     by_param: dict[nn.Parameter, list[_Owner]] = {}
     for name, param in model.named_parameters(remove_duplicate=False):
         prefix, _, attribute = name.rpartition(".")
-        by_param.setdefault(param, []).append(_Owner(name, modules[prefix], attribute))
+        around = modules[prefix.rpartition(".")[0]]
+        by_param.setdefault(param, []).append(_Owner(name, modules[prefix], attribute, around))
     yield from by_param.items()
 
 

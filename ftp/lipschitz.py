@@ -64,10 +64,15 @@ def layer_bound(layer: nn.Module) -> float:
     if isinstance(layer, nn.LeakyReLU):
         return max(1.0, abs(layer.negative_slope))
     if isinstance(layer, nn.ELU):
-        return max(1.0, layer.alpha)
+        return max(1.0, abs(layer.alpha))
     for kind, slope in SLOPES.items():
         if isinstance(layer, kind):
             return slope
+    if isinstance(layer, nn.BatchNorm1d | nn.BatchNorm2d | nn.BatchNorm3d):
+        raise TypeError(
+            f"this {type(layer).__name__} has no running statistics, so what it does depends on the batch; "
+            "layer_bound takes one with track_running_stats=True"
+        )
     raise TypeError(
         f"layer_bound does not know {type(layer).__name__}; it knows Linear, Conv, BatchNorm, LeakyReLU, ELU, "
         f"{', '.join(kind.__name__ for kind in SLOPES)}: compute its constant and pass numbers to compose"

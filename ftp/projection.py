@@ -166,7 +166,8 @@ def round_to(exact: Tensor, anchor: Tensor, stochastic: bool = False) -> Tensor:
     else:
         away_from_zero = (exact - anchor.to(exact.dtype)).sign() != exact.sign()
         bits = torch.where(away_from_zero, bits + (2**16 - 1), bits)
-    return (bits & -(2**16)).view(exact.dtype).to(anchor.dtype)
+    rounded = (bits & -(2**16)).view(exact.dtype)
+    return torch.where(exact.isnan(), exact, rounded).to(anchor.dtype)  # adding may carry a NaN's bits into a number
 
 
 def per_row(values: Tensor, like: Tensor) -> Tensor:

@@ -108,7 +108,7 @@ class SGDP(Projected):
                 grads,
                 momentum if group["momentum"] != 0 else [],
                 has_sparse_grad=any(grad.is_sparse for grad in grads),
-                **base_flags(group, params, grads),
+                **base_flags(group, params, grads, momentum),
                 weight_decay=group["weight_decay"],
                 momentum=group["momentum"],
                 lr=group["lr"],

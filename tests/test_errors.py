@@ -72,8 +72,7 @@ VALUES: list[tuple[Callable[..., Any], str, Any, str]] = [
         sgdp,
         "leash",
         "no",
-        "leash is 'no'; it must be True (on a leash), False (free) or None (on a leash, unless exclude_set says "
-        "otherwise)",
+        "leash is 'no'; it must be True or None (on a leash, but for what exclude_set names) or False (free)",
     ),
     (sgdp, "row_axis", -1, "row_axis is -1; it must be a whole number >= 0: the axis that counts the outputs"),
     (

@@ -97,6 +97,9 @@ def test_stacked_matrices_have_a_leash_each() -> None:
     assert measured(attention, "in_proj_weight") == pytest.approx(parts, rel=1e-5)
     qkv = plain(nn.Linear(8, 24))
     assert measured(qkv, "weight", "blocks.0.attn.qkv.weight") == pytest.approx(true_norms(qkv, (1, 8), 3), rel=1e-5)
+    for inputs in (4, 9):  # three times something else: parts of other sizes, or none
+        uneven = plain(nn.Linear(inputs, 24))
+        assert rows_of(uneven, "weight", "blocks.0.attn.qkv.weight", uneven.weight) == Rows()
     c_attn = plain(Conv1D(24, 8))
     assert measured(c_attn, "weight", "h.0.attn.c_attn.weight") == pytest.approx(
         true_norms(c_attn, (1, 8), 3), rel=1e-5

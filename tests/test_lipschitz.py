@@ -110,7 +110,9 @@ def test_layers_with_parameters() -> None:
     assert layer_bound(norm) == pytest.approx(6.0, rel=1e-4)
     assert layer_bound(nn.BatchNorm2d(3, affine=False).eval()) == pytest.approx(1.0, rel=1e-4)
     assert layer_bound(nn.LeakyReLU(2.0)) == 2.0
-    assert layer_bound(nn.ELU(3.0)) == 3.0
+    assert layer_bound(nn.ELU(3.0)) == layer_bound(nn.ELU(-3.0)) == 3.0
+    with pytest.raises(TypeError, match=r"^this BatchNorm2d has no running statistics, so what it does depends on"):
+        layer_bound(nn.BatchNorm2d(3, track_running_stats=False).eval())
     with pytest.raises(TypeError, match=r"^layer_bound does not know LSTM; it knows Linear, Conv, BatchNorm, "):
         layer_bound(nn.LSTM(2, 2))
 

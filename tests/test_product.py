@@ -132,7 +132,8 @@ def test_an_adapter_that_does_not_begin_at_zero_is_refused() -> None:
         train(a, b, optimizer, 1)
     assert str(error.value) == (
         "B of a LoRA pair is not zero at its first step; the leash ties s B A to zero, where a new adapter begins: "
-        "to go on with a trained one load the optimizer's state too, or give its group leash=False"
+        "to go on with a trained one load the optimizer's state too, give its group leash=False, or merge it into the "
+        "weights and begin a new one"
     )
 
 

@@ -12,7 +12,7 @@ from torch import nn
 from torch.distributed.checkpoint.state_dict import get_optimizer_state_dict
 
 from ftp import SGDP, AdamP, mars_norm
-from ftp._projected import UNNAMED
+from ftp._members import UNNAMED
 from ftp.projection import toward
 
 MOVED = (
@@ -77,7 +77,7 @@ def test_anchors_that_were_given_are_copied_when_they_are_given() -> None:
     train(model, optimizer, 1)
     for name, param in model.named_parameters():
         assert torch.allclose(param, start[name], atol=1e-6)
-    assert not optimizer._start  # nothing is kept twice
+    assert not optimizer._given_anchors  # nothing is kept twice
 
 
 @pytest.mark.parametrize("way", [copy.deepcopy, lambda pair: pair], ids=["copied", "itself"])

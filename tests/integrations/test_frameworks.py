@@ -10,7 +10,7 @@ from integrations.small import Sentences, bert, loader, net, timm_vit, weights
 from torch import nn
 
 import ftp
-from ftp._projected import FACTORS
+from ftp._members import FACTORS
 
 STEPS = 12  # two epochs of six batches
 
@@ -282,6 +282,32 @@ def test_lora_on_a_leash_is_held_where_it_acts() -> None:
         assert change_of(layer) == pytest.approx(row.distance, rel=1e-4)
         assert row.distance <= row.gamma * (1 + 1e-4)
     assert max(row.distance for row in report.values()) > 0.05
+
+
+def test_heads_side_by_side_are_not_taken_for_q_k_and_v() -> None:
+    """CoAtNet lays q, k and v of each head together; a Swin all q, then all k, then all v."""
+    import timm
+
+    for name, split in (("coatnet_nano_rw_224", 1), ("swin_tiny_patch4_window7_224", 3)):
+        model = timm.create_model(name, pretrained=False)
+        splits = {g["split"] for g in ftp.named_groups(model) for n, _ in g["params"] if n.endswith("qkv.weight")}
+        assert splits == {split}
+
+
+def test_an_adapter_without_a_plain_pair_is_spoken_of_once() -> None:
+    from peft import LoraConfig, get_peft_model
+
+    class Reader(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.words, self.out = nn.Embedding(9, 4), nn.Linear(4, 2)
+
+    model = get_peft_model(Reader(), LoraConfig(r=2, target_modules=["words", "out"]))
+    with pytest.warns(UserWarning, match="is part of an adapter that is not a plain pair") as caught:
+        groups = ftp.named_groups(model)
+    assert (len(caught), caught[0].filename) == (1, __file__)
+    assert sum(group["product"] is not None for group in groups) == 1  # out's
+    assert len(ftp.named_groups(model, head="*lora_embedding_*")) > 1  # they run free: nothing is said
 
 
 def test_lora_with_leashes_on_the_factors_is_not_held() -> None:

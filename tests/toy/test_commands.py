@@ -72,7 +72,7 @@ def test_doctor_times_a_world_of_two_phases() -> None:
     script = f"{toy_first}; from ftp.lab.__main__ import main; raise SystemExit(main(['doctor']))"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "All is well."), done.stderr
-    assert "toy       its weights are there and fit" in done.stdout
+    assert "toy            its weights are there and fit" in done.stdout
     assert "(ftp on toy, 8 images, 1 thread)" in done.stdout
     assert "ftp-lab table toy --seeds 5" in done.stdout
 
@@ -107,7 +107,7 @@ def test_an_option_that_makes_no_sense_is_one_sentence(value: str) -> None:
     assert said == (2, "", sentence)
     other = apart("run", "digits", "--set", "noise=0.1")
     assert (other.code, other.out, other.err.count("\n")) == (2, "", 1)
-    assert other.err.startswith("the setting for ftp is 'noise'; ")
+    assert other.err.startswith("ftp on digits has no setting 'noise'; ")
 
 
 def test_a_method_that_does_not_fit_is_one_sentence() -> None:
