@@ -102,9 +102,9 @@ class Asking:
 
     def _cell(self, way: int, number: int, thing: int) -> Cell:
         labels, chances = self._labels[way][number, thing], self._chances[way][number, thing]
-        there = labels != NOBODY
-        values = (chances[there] / FULL).round(4).tolist()
-        return Cell(tuple(labels[there].tolist()), tuple(map(tuple, values)))
+        is_answer = labels != NOBODY
+        values = (chances[is_answer] / FULL).round(4).tolist()
+        return Cell(tuple(labels[is_answer].tolist()), tuple(map(tuple, values)))
 
     def named(self, way: int, number: int, at: int) -> list[bool]:
         """Whether a network names each thing of a set rightly, at the alpha of that number."""

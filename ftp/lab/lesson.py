@@ -16,8 +16,9 @@ from urllib.parse import urlencode
 
 import ftp
 from ftp.lab import solved
+from ftp.lab.answers import coloured
 from ftp.lab.figures import template as look
-from ftp.lab.palette import BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, VERMILLION, label_colors, method_color
+from ftp.lab.palette import BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, VERMILLION, method_color
 from ftp.lab.predictions import calibration, forget, hold_cells, note, outcome, predict
 from ftp.lab.record import LabError, RunRecord, Settings
 from ftp.lab.recordings import SEEDS, described, recorded, use
@@ -43,7 +44,6 @@ __all__ += ["method_color", "pictures", "plan", "predict", "progress", "retrain"
 FONT = "Helvetica, Arial, sans-serif"
 CARD = 26  # pixels below a figure for the card
 VIEWS = ("live", "microscope", "race", "corruptions", "wise", "ask", "tasks", "dense", "geometry", "runs", "paper")
-IGNORED = 255  # in a map: nothing is known there
 APP = "http://127.0.0.1:8501"
 _trained: set[str] = set()  # the scales at which this process was asked to train runs in place of the recorded ones
 PROBE_SECONDS = 0.002  # what `_probe` takes on the machine on which the lessons were timed
@@ -251,26 +251,6 @@ def pictures(title: str, rows: Mapping[str, Any]) -> Any:
     fig.update_xaxes(visible=False, range=[0, width], constrain="domain")
     fig.update_layout(margin_l=110, margin_t=50, margin_b=10, yaxis_scaleanchor="x")
     return fig
-
-
-def coloured(maps: Any) -> Any:
-    """Maps for `pictures`: labels (count, height, width) in their colours, and normals (count, 3, height, width)
-    with right, up and towards us as red, green and blue. What is ignored is light grey.
-
-    >>> import torch
-    >>> coloured(torch.tensor([[[0, 255]]])).shape, coloured(torch.full((1, 3, 1, 1), 255.0)).unique().numel()
-    (torch.Size([1, 3, 1, 2]), 1)
-    """
-    import torch
-
-    grey = torch.tensor(0.82)
-    if maps.dim() == 4:
-        return torch.where((maps == IGNORED).any(1, keepdim=True), grey, (maps + 1) / 2)
-    shown = label_colors(int(maps[maps != IGNORED].max()) + 1) if (maps != IGNORED).any() else label_colors(1)
-    levels = torch.tensor([[int(colour[n : n + 2], 16) / 255 for n in (1, 3, 5)] for colour in shown])
-    labels = maps.long()
-    colours = levels[labels.where(labels != IGNORED, 0)].permute(0, 3, 1, 2)
-    return torch.where((labels == IGNORED).unsqueeze(1), grey, colours)
 
 
 def sheet(rows: Sequence[Any]) -> str:

@@ -120,8 +120,9 @@ class EvalEvent:
 
     scores: metric to split to value, the world's main metric first. corruptions: kind to the main metric at its five
     severities, of the final one. lipschitz: see `ftp.lab.evaluate.lipschitz_report`. counts: how many images each
-    score stands on. answers: split to what the network says of its first pictures, as numbers of classes; none in a
-    world without classes, and none in runs from before answers were kept.
+    score stands on. answers: split to what the network says of its first pictures, as numbers of classes; maps: the
+    same for a dense world, in colours; see `ftp.lab.answers`. Neither is there without classes or maps, nor in runs
+    from before they were kept.
 
     >>> EvalEvent(1, {"accuracy": {"id": 90.0}, "ece": {"id": 3.0}}).main
     {'id': 90.0}
@@ -136,6 +137,7 @@ class EvalEvent:
     phase: int = 0
     whole: bool = False  # on all images of the sets, not on the first few
     answers: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    maps: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def main(self) -> Mapping[str, float]:

@@ -56,6 +56,15 @@ def unknown(what: str, name: object, names: Iterable[str]) -> str:
     >>> unknown("method", "xyz", ["ftp", "tpgm"])
     "method is 'xyz'; it must be one of ftp, tpgm"
     """
+    return f"{what} is {name!r}; {nearest(name, names)}"
+
+
+def nearest(name: object, names: Iterable[str]) -> str:
+    """What may be meant by a name that is not there.
+
+    >>> nearest("fpt", ["ftp", "tpgm"]), nearest("xyz", ["ftp", "tpgm"])
+    ('did you mean ftp?', 'it must be one of ftp, tpgm')
+    """
     known = list(names)
     close = difflib.get_close_matches(str(name), known, n=1, cutoff=0.6)
-    return f"{what} is {name!r}; " + (f"did you mean {close[0]}?" if close else f"it must be one of {', '.join(known)}")
+    return f"did you mean {close[0]}?" if close else f"it must be one of {', '.join(known)}"

@@ -77,7 +77,7 @@ def carry_out(
     if not store.claim(run):
         raise LabError(f"run {run} is being made by another process; wait for it, or watch it with: ftp-lab runs")
     with _ended(store, run), _beating(store, run):
-        from ftp.lab.answers import answers, keep_pictures
+        from ftp.lab.answers import answers, keep_pictures, maps
         from ftp.lab.models import write_weights
         from ftp.lab.train import finetune
 
@@ -89,7 +89,8 @@ def carry_out(
                     keep_pictures(training.world, store)
                 else:
                     if isinstance(event, EvalEvent):
-                        event = replace(event, answers=answers(training.model, training.world, event.main))
+                        shown = training.model, training.world, event.main
+                        event = replace(event, answers=answers(*shown), maps=maps(*shown))
                     if isinstance(event, EvalEvent) and event.final:
                         write_weights(training.model, store.weights_path(run), {"run_id": run})
                     store.append(run, event)

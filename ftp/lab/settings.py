@@ -13,7 +13,7 @@ from ftp.lab import methods, recipes, worlds
 from ftp.lab.base_rules import BASE_RULES
 from ftp.lab.options import Option
 from ftp.lab.record import LabError, Settings, Value
-from ftp.lab.registry import unknown
+from ftp.lab.registry import nearest
 
 COMMON: Mapping[str, Option] = {
     "seed": Option(0, "of the head and of the order of the data", 0, 2**31 - 1),
@@ -68,7 +68,7 @@ def known(world: str, method: str, changes: Mapping[str, Any] | None = None) -> 
     changes = dict(changes or {})
     for name in changes:
         if name not in options:
-            raise LabError(unknown(f"the setting for {method}", name, options))
+            raise LabError(f"{method} on {world} has no setting {name!r}; {nearest(name, options)}")
     recipe = recipes.recipe(world, method, scale(), {n: changes.get(n, o.default) for n, o in place.options.items()})
     rows = []
     for name, option in options.items():
@@ -94,6 +94,17 @@ def options_of(world: str, method: str) -> dict[str, Option]:
     if twice := sorted({*of_world} & {*of_method} | taken & {*of_world, *of_method}):
         raise LabError(f"the setting {twice[0]} is there twice in {world} with {method}; give one of them another name")
     return {**COMMON, **of_world, **of_method}
+
+
+def settings_anywhere() -> set[str]:
+    """The names of all settings, of any world and any method.
+
+    >>> {"lr", "task", "k"} <= settings_anywhere()
+    True
+    """
+    of_worlds = (name for world in worlds.names() for name in worlds.world(world).options)
+    of_methods = (name for method in methods.names() for name in methods.method(method).options)
+    return {*COMMON, *of_worlds, *of_methods}
 
 
 def resolve(world: str | None = None, method: str = "ftp", changes: Mapping[str, Any] | None = None) -> Settings:

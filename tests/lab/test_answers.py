@@ -5,6 +5,7 @@ import io
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from lab.runs import equal, short, trained, weights
@@ -14,8 +15,10 @@ from ftp.lab import answers, worlds
 from ftp.lab.evaluate import score
 from ftp.lab.models import read_weights
 from ftp.lab.record import LabError
+from ftp.lab.recordings import recorded
 from ftp.lab.recordings.extras import extra
 from ftp.lab.run import execute, model_of
+from ftp.lab.settings import resolve
 from ftp.lab.store import Store
 
 DIGITS = worlds.load("digits")
@@ -63,6 +66,56 @@ def test_a_world_without_a_shipped_sheet_has_it_made_once_by_its_first_run(
         path.write_text("{")
         with pytest.raises(LabError, match="cannot be read; delete it"):
             answers.known_pictures(DIGITS, store)
+
+
+@pytest.mark.parametrize("task", ["semseg", "normals"])
+def test_a_dense_world_has_maps_in_colours_beside_its_pictures(task: str, tmp_path: Path) -> None:
+    world = worlds.load("scenes", {"task": task})
+    side, count = answers.MAP_SIDE, answers.MAPPED
+    sheet = answers.pictures(world)
+    assert (sheet["columns"], sheet["labels"]) == (count, [[]] * 5)
+    truths = _pixels(sheet["truths"])
+    assert truths.shape == (5 * side, count * side, 3) == _pixels(sheet["sheet"]).shape
+    inputs, targets = world.split("night").batch(torch.arange(count))
+    at = world.measures.splits("home", "shift").index("night")
+    right = torch.nn.functional.interpolate(answers.coloured(targets), (side, side))
+    rows = torch.cat(list(right.mul(255).round()), dim=2).permute(1, 2, 0)
+    assert (truths[at * side : (at + 1) * side].float() - rows).abs().max() <= 1
+    model = world.model(0)
+    said = answers.maps(model, world, ["night", "train"])
+    assert list(said) == ["night"]  # the training set is not shown
+    with torch.no_grad():
+        outputs = model.eval()(inputs)
+    maps = outputs.argmax(1) if task == "semseg" else torch.nn.functional.normalize(outputs, dim=1)
+    colours = torch.nn.functional.interpolate(answers.coloured(maps), (side, side))
+    rows = torch.cat(list(colours.mul(255).round()), dim=2).permute(1, 2, 0)
+    assert (_pixels(said["night"]).float() - rows).abs().max() <= 1
+    assert answers.answers(model, world, ["night"]) == {}
+    assert answers.maps(DIGITS.model(0), DIGITS, ["id"]) == {}
+
+
+def _pixels(text: str) -> torch.Tensor:
+    with Image.open(io.BytesIO(base64.b64decode(text))) as file:
+        return torch.from_numpy(np.asarray(file.convert("RGB")).copy())
+
+
+def test_the_shipped_sheet_and_run_of_scenes_are_those_of_todays_world() -> None:
+    world = worlds.load("scenes")
+    made, shipped = answers.pictures(world), extra("pictures", "scenes")
+    assert {**made, "sheet": ""} == {**shipped, "sheet": ""}
+    for run in recorded("scenes", group="live"):
+        assert all(list(event.maps) == list(answers.shown_sets(world)) for event in run.evals)
+
+
+def test_a_run_of_a_dense_world_keeps_maps_at_every_evaluation(tmp_path: Path) -> None:
+    with Store(tmp_path / "runs.db") as store:
+        record = execute(resolve("scenes", "linear_probe", {"steps": 2, "batch": 2}), store, device="cpu", kinds=())
+        assert record.status == "done"
+        kept = store.load(record.run_id).evals
+        assert all(list(event.maps) == ["id", "palette", "night", "camera", "clutter"] for event in kept)
+        world = worlds.load("scenes")
+        assert answers.maps(model_of(record, store), world, ["camera"])["camera"] == kept[-1].maps["camera"]
+        assert answers.known_pictures(world, store) == extra("pictures", "scenes")
 
 
 def test_a_world_without_classes_has_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -29,11 +29,15 @@ SENTENCES = [
     ("run digitz", "world is 'digitz'; did you mean digits?"),
     ("run digits --method fpt", "method is 'fpt'; did you mean ftp?"),
     ("run digits --metod ftp", "ftp-lab run has no option --metod; did you mean --method?"),
+    (
+        "run digits --steps 9",
+        "ftp-lab run has no option --steps; steps is a setting: write --set steps=VALUE",
+    ),
     ("run digits --seed", "--seed needs a value; see: ftp-lab run --help"),
     ("run digits --set lr", "--set is 'lr'; it must be name=value, such as --set lr=0.05"),
     ("run digits --set lr=fast", "lr is 'fast'; it must be a number from 1e-08 to 100, such as lr=0.05"),
     ("run digits --set k=2", "k is '2'; it must be a number from 0 to 1, such as k=1.0"),
-    ("run digits --method finetune --set lrr=1", "the setting for finetune is 'lrr'; did you mean lr?"),
+    ("run digits --method finetune --set lrr=1", "finetune on digits has no setting 'lrr'; did you mean lr?"),
     ("run digits --set lr=1 --set lr=2", "lr is given twice, as 1 and as 2; give it once"),
     ("run digits --seed 1 --set seed=2", "seed is given twice, as 2 and as 1; give it once"),
     ("run digits --labels 0", "labels is '0'; it must be a number from 0.01 to 1, such as labels=1.0"),
@@ -260,10 +264,10 @@ def test_doctor(lab: Call, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     said = lab("doctor")
     lines = said.out.splitlines()
     assert (said.code, lines[-1]) == (0, "All is well."), said
-    assert f"store     {path}: not there yet; the first run makes it" in lines
-    assert "a run     about 35 s: ftp-lab run digits --method ftp" in lines
+    assert f"store          {path}: not there yet; the first run makes it" in lines
+    assert "a run          about 35 s: ftp-lab run digits --method ftp" in lines
     minutes = round(len(methods.fitting(worlds.load("digits"))) * 5 * 35 / 2 / 60)
-    assert f"a table   about {minutes} min: ftp-lab table digits --seeds 5" in lines
+    assert f"a table        about {minutes} min: ftp-lab table digits --seeds 5" in lines
     assert not path.exists()
     path.write_text("no database, and long enough to be taken for one" * 100)
     said = lab("doctor")

@@ -263,7 +263,7 @@ def test_bad_settings_are_sentences() -> None:
     assert str(error.value) == "method is 'fpt'; did you mean ftp?"
     with pytest.raises(LabError) as error:
         resolve("digits", "ftp", {"kappa": 1})
-    assert str(error.value).startswith("the setting for ftp is 'kappa'; it must be one of seed, labels, steps")
+    assert str(error.value).startswith("ftp on digits has no setting 'kappa'; it must be one of seed, labels, steps")
     for name, given, text in (
         ("lr", "fast", "lr is 'fast'; it must be a number from 1e-08 to 100, such as lr=0.05"),
         ("steps", "1.5", "steps is '1.5'; it must be a whole number from 1 to 1000000, such as steps=300"),

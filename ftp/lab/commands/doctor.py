@@ -43,10 +43,10 @@ def main(options: Namespace) -> int:
         raise LabError("--model, --set and --labels belong to --data; write: ftp-lab doctor --data PATH --model M")
     wrong: list[str] = []
     for name, text in (*_software(wrong), *_machine(), *_disk(store_path(options.store), wrong)):
-        print(f"{name:10}{text}", flush=True)
+        print(f"{name:15}{text}", flush=True)
     say("timing a few training steps")
     for name, text in _work(options.device, wrong):
-        print(f"{name:10}{text}")
+        print(f"{name:15}{text}")
     put("All is well." if not wrong else f"To mend: {'; '.join(wrong)}.")
     return 1 if wrong else 0
 

@@ -45,7 +45,7 @@ def main(options: Namespace) -> int:
     if not sheet:
         head = f"{world} has no tuned recipe at scale {scale()}, so runs use the settings of the world and the methods."
     elif "published" in sheet:
-        head = _published(sheet, options.method)
+        head = _published(sheet, world, given, options.method)
     elif options.method:
         head = _trials(sheet, options.method)
     else:
@@ -57,12 +57,15 @@ def main(options: Namespace) -> int:
     return 0
 
 
-def _published(sheet: Mapping[str, Any], method: str | None) -> str:
+def _published(sheet: Mapping[str, Any], world: str, given: Mapping[str, Any], method: str | None) -> str:
     """Settings that were printed, not tuned, and the source of each."""
+    from ftp.lab.settings import known
+
     rows = [("method", "setting", "value", "source")]
     for name, sources in sheet["source"].items():
         if method in (None, name) or name == EVERY:
-            values = sheet["recipe"].get(name, {})
+            used = {row.name: row.value for row in known(world, "finetune" if name == EVERY else name, given)}
+            values = {**used, **sheet["recipe"].get(name, {})}
             rows += [(name, key, str(values.get(key, "")), source) for key, source in sources.items()]
     return "\n".join([f"Published: {sheet['published']}", *([columns(rows)] if len(rows) > 1 else [])])
 

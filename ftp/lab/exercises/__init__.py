@@ -84,10 +84,10 @@ def hint(name: str, number: int | str = 1) -> None:
     hint 1 of 3: take one row at a time: how large can the sum w_1 x_1 + w_2 x_2 + ... get if each x is 1 or -1?
     """
     hints = load(name).hints
-    there = {str(n): text for n, text in enumerate(hints, start=1)}
-    if str(number) not in there:
+    numbered = {str(n): text for n, text in enumerate(hints, start=1)}
+    if str(number) not in numbered:
         raise LabError(f"hint {number} of {name} does not exist; ask for 1 to {len(hints)}")
-    print(f"hint {number} of {len(hints)}: {there[str(number)]}")
+    print(f"hint {number} of {len(hints)}: {numbered[str(number)]}")
 
 
 def solution(name: str) -> None:

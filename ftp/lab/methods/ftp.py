@@ -21,7 +21,7 @@ class FTP(Method):
     title = "FTP"
     summary = "Every layer has a leash of its own learned length."
     options = {
-        "k": Option(1.0, "κ: how much of a shrinking gradient counts; 0 lets leashes only grow", 0.0, 1.0),
+        "k": Option(1.0, "κ: how much a slope that would shorten a leash counts; at 0, not at all", 0.0, 1.0),
         "gamma_lr": Option(1e-2, "μ, the step of Adam on the constraints", 1e-6, 1.0),
         "frozen": Option("", "a what-if: this layer stays at its anchor (a name or a pattern)", layer=True),
         "free": Option("", "a what-if: this layer has no leash (a name or a pattern)", layer=True),

@@ -123,14 +123,14 @@ class TextTower(nn.Module):
         self.proj = nn.Linear(TEXT, MEETING, bias=False)
 
     def forward(self, ids: Tensor) -> Tensor:
-        there = ids != PADDING  # (batch, words)
+        is_word = ids != PADDING  # (batch, words)
         x = self.words(ids) + self.place[: ids.shape[1]]
         q, k, v = self.qkv(self.norm1(x)).chunk(3, -1)
         q, k, v = (part.unflatten(-1, (2, -1)).transpose(1, 2) for part in (q, k, v))  # two heads
-        seen = F.scaled_dot_product_attention(q, k, v, attn_mask=there[:, None, None, :])
+        seen = F.scaled_dot_product_attention(q, k, v, attn_mask=is_word[:, None, None, :])
         x = x + self.out(seen.transpose(1, 2).flatten(2))
         x = x + self.mlp(self.norm2(x))
-        weight = there.to(x.dtype).unsqueeze(-1)
+        weight = is_word.to(x.dtype).unsqueeze(-1)
         mean = (x * weight).sum(1) / weight.sum(1)  # over the words that are there
         return F.normalize(self.proj(self.norm(mean)), dim=-1)
 

@@ -235,7 +235,7 @@ def _timm_config(name: str) -> dict[str, Any]:
 def _timm(name: str, weights: str, size: int) -> tuple[nn.Module, dict[str, Tensor] | None, str]:
     import timm
 
-    own = int(_timm_config(name)["input_size"][-1])
+    usual_size = int(_timm_config(name)["input_size"][-1])
     if weights not in ("", "none") and not _is_file(weights):
         raise LabError(
             f"weights is {weights!r}; for timm:{name} it must be none or a file, such as weights=mine.safetensors: "
@@ -250,7 +250,7 @@ def _timm(name: str, weights: str, size: int) -> tuple[nn.Module, dict[str, Tens
             network = timm.create_model(name, pretrained=pretrained)
         return network
 
-    options = {} if size == own else {"img_size": size}
+    options = {} if size == usual_size else {"img_size": size}
     network: Any = _fetched(lambda: make(**options), f"timm:{name}")
     if isinstance(network.get_classifier(), nn.Identity):  # published as a body alone
         network.reset_classifier(1000)

@@ -161,7 +161,11 @@ def find(run_id: str) -> RunRecord | None:
     >>> find(recorded()[0].run_id).status, find("0" * 16)
     ('done', None)
     """
-    every = (run for world in worlds() for group in groups(world) for run in _read(_path(world, group)))
+    # one run may be in two groups; those that Live opens with know what the network says on the way
+    in_order = (
+        (world, group) for world in worlds() for group in sorted(groups(world), key=lambda name: name != "live")
+    )
+    every = (run for world, group in in_order for run in _read(_path(world, group)))
     return next((run for run in every if run.run_id == run_id), None)
 
 

@@ -69,6 +69,7 @@ def eval_event(data: Mapping[str, Any]) -> EvalEvent:
         corruptions={key: tuple(map(_real, values)) for key, values in data["corruptions"].items()},
         **{key: data[key] for key in ("lipschitz", "counts", "final", "phase", "whole")},
         answers={split: tuple(labels) for split, labels in data.get("answers", {}).items()},
+        maps=dict(data.get("maps", {})),
     )
 
 
@@ -228,6 +229,7 @@ def from_form(data: Any) -> RunRecord:
         for key, fits in forms.items():
             need(table(event.get(key), fits), f"an evaluation with a bad {key}")
         need(table(event.get("answers", {}), lambda labels: several(labels, whole)), "an evaluation with bad answers")
+        need(table(event.get("maps", {}), lambda text: isinstance(text, str)), "an evaluation with bad maps")
         for metric, row in event["scores"].items():
             need(metric in limits and table(row, scored(metric)), f"an evaluation with a bad {metric}")
             need(all(name in measures.roles for name in row), "an evaluation of a split without a role")

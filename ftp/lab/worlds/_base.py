@@ -72,6 +72,7 @@ class World:
         "auto"  # which published numbers `corrupt` takes: "imagenet", "cifar", "tiny", or by size
     )
     dense: ClassVar[bool] = False  # targets are maps: a damage that moves pixels would move them away from their target
+    in_colours: ClassVar[bool] = False  # of a dense world: its maps are labels or directions, which can be shown
     prefixes: ClassVar[bool] = False  # its network has a place for prompts, as `ftp.lab.models.small_vit`
     lipschitz: ClassVar[bool] = True  # the final evaluation looks for steep pairs of pictures
     step_seconds: ClassVar[float] = 0.08  # of a training step on one ordinary core, until a run has shown it

@@ -35,7 +35,7 @@ TASK = Option(
 class DenseWorld(World):
     """A subclass has the option `task`, and says in `kinds` what the labels of semseg are, background first."""
 
-    dense = True
+    dense = in_colours = True
     metrics: ClassVar[tuple[Metric, ...]] = (MIOU,)  # of the default task; the options decide
     corruptions = ("fog", "defocus_blur", "gaussian_noise", "brightness")  # the paper's four
     unanchored = readout = ("decoder.*",)

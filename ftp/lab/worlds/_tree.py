@@ -74,14 +74,14 @@ def read_tree(root: Path, seed: int) -> Tree:
     """List a tree; no picture is opened."""
     check_root(root)
     foreign: list[str] = []
-    found = {name: _entries(root, folder, foreign) for name, folder in FOLDERS.items()}
-    classes = tuple(sorted({entry.label for entry in found["train"]}))
+    entries_of = {name: _entries(root, folder, foreign) for name, folder in FOLDERS.items()}
+    classes = tuple(sorted({entry.label for entry in entries_of["train"]}))
     if len(classes) < 2:
         which = f"one class ({classes[0]})" if classes else "no class with pictures"
         raise LabError(f"{root / 'id' / 'train'} has {which}; a task needs two or more folders of pictures in it")
-    split_off = tuple(name for name in SHARES if not found[name])
-    parts = _divide(found["train"], split_off, seed)
-    splits = {name: parts.get(name, found[name]) for name in HOME_SPLITS}
+    split_off = tuple(name for name in SHARES if not entries_of[name])
+    parts = _divide(entries_of["train"], split_off, seed)
+    splits = {name: parts.get(name, entries_of[name]) for name in HOME_SPLITS}
     for shift in shift_names(root):
         if shift in HOME_SPLITS:
             raise LabError(f"{root / 'ood' / shift} is called as a split at home; give the folder another name")
@@ -91,9 +91,11 @@ def read_tree(root: Path, seed: int) -> Tree:
     mixed = {name: _mixed((e for e in entries if e.label in known), seed) for name, entries in splits.items()}
     for name in (name for name in mixed if not mixed[name]):
         if name in split_off:
-            count, need = len(found["train"]), len(split_off) + 1
-            there = f"{root / 'id' / 'train'} has {_pictures(count)} of {len(classes)} classes"
-            raise LabError(f"{there}, too few to split off val and test; put at least {need} pictures into each class")
+            count, need = len(entries_of["train"]), len(split_off) + 1
+            too_few = f"{root / 'id' / 'train'} has {_pictures(count)} of {len(classes)} classes"
+            raise LabError(
+                f"{too_few}, too few to split off val and test; put at least {need} pictures into each class"
+            )
         where = root / FOLDERS.get(name, f"ood/{name}")
         raise LabError(f"{where} has no picture of a class of id/train; put some there, or remove the folder")
     return Tree(root, classes, mixed, split_off, {k: v for k, v in strangers.items() if v}, tuple(foreign))

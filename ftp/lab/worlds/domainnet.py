@@ -152,8 +152,8 @@ class DomainNet(Classification):
         """The shorter side to 256 for 224, as in the released code; the filter is that of the weights."""
         from ftp.lab.models.zoo import preprocessing
 
-        own = preprocessing(str(self.option("model")), str(self.option("weights")))
-        return own.at(int(self.option("size")), 224 / 256)
+        transforms = preprocessing(str(self.option("model")), str(self.option("weights")))
+        return transforms.at(int(self.option("size")), 224 / 256)
 
     def model(self, seed: int) -> nn.Module:
         from ftp.lab.models.zoo import _Normalise, build

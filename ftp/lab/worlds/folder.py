@@ -145,8 +145,8 @@ class Folder(Classification):
         """The size, filter and normalisation of the weights, at the chosen size."""
         from ftp.lab.models.zoo import preprocessing
 
-        own = preprocessing(str(self.option("model")), str(self.option("weights")))
-        return own.at(int(self.option("size")), float(self.option("crop")))
+        transforms = preprocessing(str(self.option("model")), str(self.option("weights")))
+        return transforms.at(int(self.option("size")), float(self.option("crop")))
 
     def source(self) -> Source:
         """The decoded pictures, made the first time."""

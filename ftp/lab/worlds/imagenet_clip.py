@@ -103,9 +103,11 @@ class ImageNetClip(Classification):
     @property
     def _sets(self) -> dict[str, str]:
         """The shifts that are there, by their name in tables; those that are cut to 200 classes are called so."""
-        there = {name: folder for name, folder in SHIFTS.items() if not self._has_root or (self.root / folder).is_dir()}
+        folders = {
+            name: folder for name, folder in SHIFTS.items() if not self._has_root or (self.root / folder).is_dir()
+        }
         cut = self.option("ways") == "200"
-        return {f"{name}-200" if cut and name in CUT else name: folder for name, folder in there.items()}
+        return {f"{name}-200" if cut and name in CUT else name: folder for name, folder in folders.items()}
 
     @property
     def _has_root(self) -> bool:
@@ -188,13 +190,13 @@ class ImageNetClip(Classification):
         if chosen != "text":
             return head_from_file(Path(chosen), count, SCALE)
         name = str(self.option("text"))
-        kept = cache_folder().with_name("heads") / f"{name.replace('/', '-')}-{count}.safetensors"
-        if not kept.exists():  # 80,000 texts: minutes, once
+        head_file = cache_folder().with_name("heads") / f"{name.replace('/', '-')}-{count}.safetensors"
+        if not head_file.exists():  # 80,000 texts: minutes, once
             with Progress(count, "classes named") as progress:
                 head = open_clip_head(name, count, lambda done: progress.at(done, ""))
-            kept.parent.mkdir(parents=True, exist_ok=True)
-            write_atomic(kept, save({"head": head}))
-        return load_file(kept)["head"]
+            head_file.parent.mkdir(parents=True, exist_ok=True)
+            write_atomic(head_file, save({"head": head}))
+        return load_file(head_file)["head"]
 
     def _rows(self, name: str) -> list[tuple[str, int]]:
         """The pictures of a split by their names below PATH, and their labels."""
@@ -285,12 +287,12 @@ class CutMeter(LabelMeter):
 @functools.cache
 def _listed(folder: Path) -> dict[str, tuple[str, ...]]:
     """The pictures of each class folder, by names alone: a million files are not opened."""
-    found = {}
+    by_class = {}
     for kind in sorted(item.name for item in os.scandir(folder) if item.is_dir() and not item.name.startswith(".")):
         files = [file.name for file in os.scandir(folder / kind) if file.name.lower().endswith(SUFFIXES)]
         if files:
-            found[kind] = tuple(sorted(files))
-    return found
+            by_class[kind] = tuple(sorted(files))
+    return by_class
 
 
 def _number(label: str, classes: int) -> int | None:

@@ -76,7 +76,7 @@ ASSUMED = (
 
 class Pascal(DenseWorld):
     title = "PASCAL-Context"
-    summary = "A Swin-T learns to draw things, body parts or surface normals over photographs."
+    summary = "A Swin-T says of every pixel of a photograph which thing, body part or surface normal is there."
     paper = "Tab. 4, 7, 8, 9; Fig. 6, at full scale"
     licence = "photographs as their owners on Flickr say; labels for research; weights: MIT (timm), BSD 3 (torchvision)"
     size = "10,103 pictures, 3 GB; 110 MB of weights"

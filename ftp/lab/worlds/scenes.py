@@ -50,7 +50,7 @@ MEAN, STD = (0.5, 0.5, 0.5), (0.25, 0.25, 0.25)
 
 class Scenes(DenseWorld):
     title = "Small scenes"
-    summary = "A small Swin that has learned to undo drawing labels every pixel of small scenes, in three tasks."
+    summary = "A small Swin says of every pixel of a drawn scene which thing, body part or surface normal is there."
     paper = "Tab. 4, 7, 8, 9; Fig. 6"
     licence = "drawn by the kit; weights: MIT"
     size = "608 pictures, drawn in about 10 s and kept in the cache; 1.3 MB of weights"
