@@ -168,10 +168,10 @@ class Queue:
                 raise LabError(
                     f"you have {share} runs or races waiting or running, the most here; wait for one, or stop one"
                 )
-            there = sum(any(v.address == viewer.address for v in task.viewers) for task in self._tasks)
-            if there + new > self.limits.address:
+            waiting = sum(any(v.address == viewer.address for v in task.viewers) for task in self._tasks)
+            if waiting + new > self.limits.address:
                 raise LabError(
-                    f"your network has {there} runs waiting or running, and {self.limits.address} are the most here "
+                    f"your network has {waiting} runs waiting or running, and {self.limits.address} are the most here "
                     "from one address; try again in a minute"
                 )
             if len(self._tasks) + new > self.limits.queue:

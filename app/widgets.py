@@ -238,8 +238,8 @@ def refuse(error: LabError | str) -> None:
 
 
 def _move_aside() -> None:
-    kept = supervisor().move_store_aside()
-    st.toast(plain(f"The damaged store is kept as {kept.name}, in the same folder."))
+    aside = supervisor().move_store_aside()
+    st.toast(plain(f"The damaged store is aside as {aside.name}, in the same folder."))
 
 
 def nobody_trains(record: RunRecord) -> bool:

@@ -1,5 +1,6 @@
 """The shared half of the hand-drawn components: their common script and style, and how one is registered."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -53,7 +54,11 @@ p { margin: 0.4rem 0; }
 )
 
 
-def component(name: str, style: str = "") -> "ComponentRenderer":
-    """Register NAME.js of this folder; `style` is added to the common style."""
-    script = (HERE / "_common.js").read_text(encoding="utf-8") + (HERE / f"{name}.js").read_text(encoding="utf-8")
-    return st.components.v2.component(f"ftp_{name}", css=STYLE + style, js=script)
+def script(*names: str) -> str:
+    """Files of this folder, one after another, as one script."""
+    return "\n".join((HERE / f"{name}.js").read_text(encoding="utf-8") for name in names)
+
+
+def component(name: str, style: str = "", parts: Sequence[str] = ()) -> "ComponentRenderer":
+    """Register NAME.js of this folder, behind the common script and `parts`; `style` is added to the common style."""
+    return st.components.v2.component(f"ftp_{name}", css=STYLE + style, js=script("_common", *parts, name))

@@ -1,5 +1,4 @@
 // Answers side by side: every set is a column, every network a row; alpha moves the answers, once a frame.
-const GLIDE = 5000; // milliseconds from alpha 0 to 1
 const TOP = 3;
 
 // the candidates of a cell at alpha, best first: [label, value]; between two computed alphas values are interpolated
@@ -14,15 +13,12 @@ const mix = (values, i, t) => (i === 0 ? values[0] : values[i - 1] + t * (values
 const isComputed = (alphas, alpha) => alphas.some((a) => Math.abs(a - alpha) < 1e-6);
 
 function build(root, data, send) {
-  const at = { alpha: data.alpha, playing: 0, clicks: 0 };
-  let latest = data, cells = [], sums = [], later = 0, frame = 0, made = "";
-  const slider = element("input", { type: "range", min: 0, max: 1, step: 0.01, "aria-label": "α, from W₀ to W" });
-  const shown = element("strong", { class: "numbers" });
-  const play = element("button", { type: "button", onclick: toggle }, "▶ Glide");
+  const dial = alphaDial({ alpha: data.alpha, step: 0.01, digits: 2 }, draw, send);
+  const began = Date.now(); // clicks of another visit of this page are no clicks of this one
+  let latest = data, cells = [], sums = [], clicks = 0, made = "";
   const asked = element("div", { class: "asked" });
-  root.append(element("div", { class: "scrub" }, play, element("label", {},
-    element("span", {}, "α, the share of the way from W₀ to W: ", shown),
-    element("span", { class: "line" }, "0: pre-trained", slider, "1: fine-tuned"))), asked);
+  root.append(element("div", { class: "scrub" }, dial.play, element("label", {}, dial.caption,
+    element("span", { class: "line" }, "0: pre-trained", dial.slider, "1: fine-tuned"))), asked);
 
   const count = () => latest.things.length;
   // the place of a thing on a sheet of so many pictures in a row
@@ -106,15 +102,15 @@ function build(root, data, send) {
   }
 
   function pick(thing) {
-    at.clicks += 1;
-    send("picked", [thing, at.clicks, at.began]);
+    clicks += 1;
+    send("picked", [thing, clicks, began]);
   }
 
   function draw() {
-    slider.disabled = play.disabled = Boolean(latest.hold);
+    dial.hold(latest.hold);
     const firsts = latest.networks.map(() => 0);
     for (const { network, n, lines, all } of cells) {
-      const alpha = network.fixed ?? at.alpha, about = isComputed(latest.alphas, alpha) ? "" : "≈ ";
+      const alpha = network.fixed ?? dial.alpha, about = isComputed(latest.alphas, alpha) ? "" : "≈ ";
       if (!lines.length) continue;
       const rows = ranked(network.cells[n], latest.alphas, alpha);
       if (isRight(rows[0][0])) firsts[latest.networks.indexOf(network)] += 1;
@@ -139,9 +135,7 @@ function build(root, data, send) {
     const said = latest.networks.map((network, k) => (latest.hold && network.fixed === null ? "?" : latest.targets.length
       ? `${latest.words ? "first" : "right"} in ${firsts[k]} of ${latest.sets.length}` : ""));
     sums.forEach((node, k) => { node.textContent = said[k]; });
-    shown.textContent = fixed(at.alpha);
-    slider.value = at.alpha;
-    slider.setAttribute("aria-valuetext", `α ${fixed(at.alpha)}. ${latest.networks.map((network, k) => `${network.name}: ${said[k] || "see below"}`).join(". ")}`);
+    dial.say(latest.networks.map((network, k) => `${network.name}: ${said[k] || "see below"}`).join(". "));
   }
 
   function rightShare(network, n, alpha) {
@@ -151,28 +145,6 @@ function build(root, data, send) {
     return (100 * mix(network.right[n], i, i === 0 ? 1 : (alpha - alphas[i - 1]) / (alphas[i] - alphas[i - 1]))) / count();
   }
 
-  const paint = painter(draw);
-  function tell() {
-    clearTimeout(later);
-    later = setTimeout(() => send("alpha", Number(fixed(at.alpha))), 250);
-  }
-  function stop() { cancelAnimationFrame(frame); at.playing = 0; play.textContent = "▶ Glide"; }
-  function toggle() {
-    if (at.playing) { stop(); tell(); return; }
-    if (at.alpha > 0.999) at.alpha = 0;
-    const from = at.alpha, began = performance.now();
-    at.playing = 1;
-    play.textContent = "❚❚ Pause";
-    const go = (now) => {
-      at.alpha = clamp(from + (now - began) / GLIDE, 0, 1);
-      draw();
-      if (at.alpha < 1) frame = requestAnimationFrame(go);
-      else { stop(); tell(); }
-    };
-    frame = requestAnimationFrame(go);
-  }
-  slider.addEventListener("input", () => { stop(); at.alpha = clamp(Number(slider.value), 0, 1); paint(); tell(); });
-  at.began = Date.now(); // clicks of another visit of this page are no clicks of this one
   const looks = () => `${isDark(root)} ${JSON.stringify({ ...latest, alpha: 0 })}`;
   prepare(); draw();
   made = looks();
@@ -187,7 +159,7 @@ function build(root, data, send) {
       if (label && !root.contains(focused)) // the button was drawn anew: the keyboard stays on it
         [...root.querySelectorAll("button")].find((b) => b.getAttribute("aria-label") === label)?.focus();
     },
-    end() { paint.cancel(); stop(); clearTimeout(later); },
+    end: dial.end,
   };
 }
 

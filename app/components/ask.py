@@ -62,7 +62,7 @@ li.right .what { font-weight: 700; }
   .cell .who { display: block; }
 }
 """
-_COMPONENT = component("ask", STYLE)
+_COMPONENT = component("ask", STYLE, parts=("_alpha",))
 
 
 @dataclass(frozen=True)

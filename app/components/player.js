@@ -26,7 +26,7 @@ function takeIn(run, news) {
   if (news.layers?.length) run.layers = news.layers;
   if (news.measures?.metrics.length) run.measures = news.measures;
   run.points.push(...news.points);
-  const fresh = news.evals.filter((row) => Object.keys(row.answers ?? {}).length);
+  const fresh = news.evals.filter((row) => [row.answers, row.maps].some((said) => Object.keys(said ?? {}).length));
   run.said = [...run.said.filter((row) => !fresh.some((f) => f.step === row.step)), ...fresh];
   for (const row of news.evals.filter((row) => row.step > 0)) { // the fresh head's guesses would squash the chart
     const same = run.evals.findIndex((e) => e.step === row.step);
@@ -128,7 +128,7 @@ function build(root, data, send) {
     const moving = playing || (follow && cursor < end());
     net.draw(run.points[n - 1], run);
     const said = run.said[upTo(run.said, cursor) - 1];
-    pictures.draw(said?.answers, said?.step);
+    pictures.draw(said);
     charts.main.grow(run.points, n);
     if (!moving || frames++ % 4 === 0) {
       for (const name of ["small", "loss"]) charts[name].grow(run.points, n);

@@ -1,15 +1,14 @@
 """The player of a run, live or recorded; it is drawn by player.js."""
 
 import functools
-from pathlib import Path
 from typing import Any
 
 import streamlit as st
 
+from app.components._look import script
 from ftp.lab.figures.template import DASHES, FONT, depth_colors
 from ftp.lab.palette import palette
 
-HERE = Path(__file__).resolve().parent
 DEPTHS = 64  # colours of the scale from early to late layers
 
 STYLE = """
@@ -28,6 +27,11 @@ STYLE = """
 .ftp-player .strip .said { display: block; text-align: center; white-space: nowrap; overflow: hidden;
   text-overflow: ellipsis; border-radius: 3px; min-height: 1.12em; font-variant-numeric: tabular-nums; }
 .ftp-player .strip .key { float: right; }
+.ftp-player .strip.mapped { width: 15.2rem; }
+.ftp-player .strip.mapped .row { gap: 0.6rem; }
+.ftp-player .strip.mapped .cell { display: grid; grid-template-columns: repeat(3, 1fr); gap: 2px; }
+.ftp-player .strip.mapped .said { aspect-ratio: 1;
+  background-color: color-mix(in srgb, var(--st-text-color) 8%, transparent); }
 .ftp-player .strip .wrong { background: var(--st-text-color); color: var(--st-background-color); font-weight: 700; }
 .ftp-player .main { height: 372px; }
 .ftp-player .net { display: block; width: 100%; height: auto; max-height: 372px; font-family: var(--st-font); }
@@ -56,20 +60,20 @@ STYLE = """
   .ftp-player .charts { grid-template-columns: minmax(0, 1fr); }
   .ftp-player .large { flex-direction: column; }
   .ftp-player .drawn { flex: none; }
-  .ftp-player .strip { width: auto; display: grid; grid-template-columns: repeat(2, minmax(0, 1fr)); gap: 0 0.8rem; }
+  .ftp-player .strip, .ftp-player .strip.mapped { width: auto; display: grid; gap: 0 0.8rem;
+    grid-template-columns: repeat(2, minmax(0, 1fr)); }
   .ftp-player .strip .head { grid-column: 1 / -1; }
   .ftp-player .bar .scrub { flex-basis: 100%; order: -1; }
 }
 @media (max-width: 40rem) {
-  .st-key-live [data-testid=stHorizontalBlock]:has(> [data-testid=stColumn]) { flex-direction: column-reverse;
+  .st-key-live [data-testid=stHorizontalBlock]:has(> [data-testid=stColumn]) { flex-direction: column;
     flex-wrap: nowrap; }
+  .st-key-live [data-testid=stColumn]:has(.st-key-live_guess),
+  .st-key-live [data-testid=stColumn] > [data-testid=stVerticalBlock]:has(> * .st-key-live_guess) { display: contents; }
+  .st-key-live [data-testid=stColumn]:not(:has(.st-key-live_guess)) { order: 1; }
+  .st-key-live [data-testid=stColumn] > [data-testid=stVerticalBlock] > :not(:has(.st-key-live_guess)) { order: 2; }
 }
 """
-
-
-def script(*names: str) -> str:
-    """Files of this folder, one after another, as one script."""
-    return "\n".join((HERE / f"{name}.js").read_text(encoding="utf-8") for name in names)
 
 
 # its charts need the page's styles, so it is not isolated; every rule begins with its own class instead

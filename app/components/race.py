@@ -7,7 +7,8 @@ from typing import Any
 
 import streamlit as st
 
-from app.components.player import STYLE, look, script
+from app.components._look import script
+from app.components.player import STYLE, look
 from ftp.lab.figures.template import style
 from ftp.lab.record import EvalEvent, RunRecord, finite
 from ftp.lab.store import summarised

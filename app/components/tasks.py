@@ -3,18 +3,14 @@
 import base64
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 from typing import Any
 
-import streamlit as st
-
-from app.components._look import STYLE as COMMON
+from app.components._look import component
 from ftp.lab import methods
 from ftp.lab.figures.template import depth_colors, style
 from ftp.lab.summary import Metric
 from ftp.lab.worlds import TILES
 
-HERE = Path(__file__).resolve().parent
 STYLE = """
 .says { margin: 0; min-height: 1.5em; }
 .top { display: grid; grid-template-columns: minmax(17rem, 21rem) minmax(0, 1fr); gap: 0.25rem 1.5rem; }
@@ -49,11 +45,7 @@ h3 { font-size: 0.95rem; margin: 0 0 0.2rem; font-weight: 600; }
   .runs { grid-template-columns: repeat(2, minmax(0, 1fr)); }
 }
 """
-_COMPONENT = st.components.v2.component(
-    "ftp_tasks",
-    css=COMMON + STYLE,
-    js="\n".join((HERE / f"{name}.js").read_text(encoding="utf-8") for name in ("_common", "_plots", "tasks")),
-)
+_COMPONENT = component("tasks", STYLE, parts=("_plots",))
 
 
 @dataclass(frozen=True)

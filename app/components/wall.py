@@ -4,7 +4,8 @@ from dataclasses import asdict
 
 import streamlit as st
 
-from app.components.player import STYLE, look, script
+from app.components._look import script
+from app.components.player import STYLE, look
 from ftp.lab import methods
 from ftp.lab.figures.template import style
 from ftp.lab.worlds import World

@@ -1,6 +1,5 @@
 // The way from W0 to W: a slider moves a point along each curve in the ID x OOD plane, once a frame.
 const WIDE = 520, HIGH = 400, LEFT = 58, RIGHT = 14, TOP = 14, BOTTOM = 52;
-const GLIDE = 5000; // milliseconds from alpha 0 to 1
 const DASHES = { solid: "none", dash: "9 6", dot: "2 5", dashdot: "9 5 2 5", longdash: "14 6", longdashdot: "14 5 2 5" };
 
 // The point of a curve at alpha: [id, ood, whether it was computed or lies between two computed ones, and the spread of
@@ -27,18 +26,14 @@ function ticks({ a, b }) {
 }
 
 function build(root, data, send) {
-  const at = { alpha: data.alpha, playing: 0 };
+  const dial = alphaDial({ alpha: data.alpha, step: 0.005, digits: 3 }, draw, send);
   let latest = data, drawn = [], x, y;
   const plane = element("svg", { viewBox: `0 0 ${WIDE} ${HIGH}`, role: "img", class: "plane" });
-  const slider = element("input", { type: "range", min: 0, max: 1, step: 0.005, "aria-label": "α, from W₀ to W" });
-  const shown = element("strong", { class: "numbers" });
-  const play = element("button", { type: "button", onclick: toggle }, "▶ Glide");
   const cards = element("div", { class: "cards" });
   const held = element("p", { class: "held" }, "Guess first: then α moves, and the way between the two ends is drawn.");
   const ends = element("div", { class: "ends" }, element("span", {}, "0: pre-trained"), element("span", {}, "1: fine-tuned"));
   root.append(element("div", { class: "two" }, plane, element("div", {},
-    element("label", {}, element("span", {}, "α, the share of the way from W₀ to W: ", shown), slider), ends,
-    element("div", { class: "buttons" }, play), held, cards)));
+    element("label", {}, dial.caption, dial.slider), ends, element("div", { class: "buttons" }, dial.play), held, cards)));
 
   // on which side of a point a label of this width is farthest from every dot: [left or right, above or below]
   function roomiest(px, py, width) {
@@ -108,12 +103,12 @@ function build(root, data, send) {
   }
 
   function draw() {
-    slider.disabled = play.disabled = Boolean(latest.hold);
+    dial.hold(latest.hold);
     held.style.display = latest.hold ? "" : "none";
-    if (latest.hold) at.alpha = 1;
+    if (latest.hold) dial.alpha = 1;
     const words = [], metric = latest.curves[0].metric;
     for (const { curve, spot, bars, note, cross } of drawn) {
-      const [id, ood, computed, spread] = along(curve, at.alpha);
+      const [id, ood, computed, spread] = along(curve, dial.alpha);
       const [wide, high] = spread ?? [0, 0];
       change(cross[0], { x1: x.at(id - wide), x2: x.at(id + wide), y1: y.at(ood), y2: y.at(ood) });
       change(cross[1], { x1: x.at(id), x2: x.at(id), y1: y.at(ood - high), y2: y.at(ood + high) });
@@ -126,54 +121,29 @@ function build(root, data, send) {
       note.textContent = `against α = 1: ID ${signed(id - end[0])}, OOD ${signed(ood - end[1])}` + (computed ? "" : " (between two computed points)");
       words.push(`${curve.name}: ID ${fixed(id, 1)} ${metric.unit}, OOD ${fixed(ood, 1)} ${metric.unit}`);
     }
-    shown.textContent = fixed(at.alpha, 3);
-    slider.value = at.alpha;
-    slider.setAttribute("aria-valuetext", `α ${fixed(at.alpha, 3)}. ${words.join(". ")}`);
-    change(plane, { "aria-label": `ID and OOD at α = ${fixed(at.alpha, 3)}. ${words.join(". ")}` });
+    dial.say(words.join(". "));
+    change(plane, { "aria-label": `ID and OOD at α = ${fixed(dial.alpha, 3)}. ${words.join(". ")}` });
   }
   const signed = (value) => (value >= 0.05 ? "+" : "") + fixed(value, 1);
 
-  const paint = painter(draw);
-  let later = 0, frame = 0;
-  function tell() {
-    clearTimeout(later);
-    later = setTimeout(() => send("alpha", Number(fixed(at.alpha, 3))), 250);
-  }
-  function set(alpha) { at.alpha = clamp(alpha, 0, 1); paint(); }
-  function stop() { cancelAnimationFrame(frame); at.playing = 0; play.textContent = "▶ Glide"; }
-  function toggle() {
-    if (at.playing) { stop(); tell(); return; }
-    if (at.alpha > 0.999) at.alpha = 0;
-    const from = at.alpha, began = performance.now();
-    at.playing = 1;
-    play.textContent = "❚❚ Pause";
-    const go = (now) => {
-      at.alpha = clamp(from + (now - began) / GLIDE, 0, 1);
-      draw();
-      if (at.alpha < 1) frame = requestAnimationFrame(go);
-      else { stop(); tell(); }
-    };
-    frame = requestAnimationFrame(go);
-  }
-  slider.addEventListener("input", () => { stop(); set(Number(slider.value)); tell(); });
   // a finger on the plane takes the nearest point of any curve
   function nearest(event) {
     if (latest.hold) return;
     const box = plane.getBoundingClientRect(), k = WIDE / box.width;
     const px = (event.clientX - box.left) * k, py = (event.clientY - box.top) * k;
-    let best = [Infinity, at.alpha];
+    let best = [Infinity, dial.alpha];
     for (const { curve } of drawn) for (let i = 0; i <= 200; i += 1) {
       const [id, ood] = along(curve, i / 200), gap = Math.hypot(x.at(id) - px, y.at(ood) - py);
       if (gap < best[0]) best = [gap, i / 200];
     }
-    stop(); set(best[1]); tell();
+    dial.set(best[1]);
   }
   plane.addEventListener("pointerdown", (event) => { event.preventDefault(); plane.setPointerCapture(event.pointerId); nearest(event); });
   plane.addEventListener("pointermove", (event) => { if (event.buttons) nearest(event); });
   prepare(); draw();
   return {
-    update(next) { latest = next; prepare(); paint(); },
-    end() { paint.cancel(); stop(); clearTimeout(later); },
+    update(next) { latest = next; prepare(); dial.paint(); },
+    end: dial.end,
   };
 }
 

@@ -18,7 +18,7 @@ STYLE = """
 .fill { height: 100%; }
 .note { font-size: 0.875rem; min-height: 2.8em; }
 """
-_COMPONENT = component("wise", STYLE)
+_COMPONENT = component("wise", STYLE, parts=("_alpha",))
 
 
 @dataclass(frozen=True)

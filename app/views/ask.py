@@ -93,8 +93,8 @@ def question(asked: Asking) -> str:
 
 def verdict(asked: Asking, guess: str) -> str:
     """Who names how many, at home and where it is hardest; what differs less than the pictures' noise is level."""
-    there = hardest(asked)
-    answers_of = [asked.named(0, there, START), *(asked.named(way, there, END) for way in range(len(asked.methods)))]
+    shift = hardest(asked)
+    answers_of = [asked.named(0, shift, START), *(asked.named(way, shift, END) for way in range(len(asked.methods)))]
     best = max(range(len(answers_of)), key=lambda n: sum(answers_of[n]))
     chosen = names(asked).index(guess) if guess in names(asked) else 0
     close = level(answers_of[best], answers_of[chosen])
@@ -104,7 +104,7 @@ def verdict(asked: Asking, guess: str) -> str:
     first, *others = zip(names(asked), (sum(row) for row in answers_of), strict=True)
     counts = [f"{first[0]} names {first[1]}", *(f"{name} {count}" for name, count in others)]
     return (
-        f"{mark}: of {len(asked.things)} things in {asked.titles[there]}, {', '.join(counts)}; "
+        f"{mark}: of {len(asked.things)} things in {asked.titles[shift]}, {', '.join(counts)}; "
         f"in {asked.titles[0]} {', '.join(map(str, home))}."
     )
 

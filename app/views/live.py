@@ -46,10 +46,10 @@ def misfit(world: World) -> str:
 
 def render() -> None:
     st.caption(PICTURE + (SHIFTED if current().shifts else "") + LEARNED)
-    with st.container(key="live"):  # by this name player.py puts the charts first on a phone
+    with st.container(key="live"):  # by these names player.py puts the guess first on a phone, then the charts
         left, right = st.columns([1, 3.6], gap="medium")
     with left:
-        first = st.container()
+        first = st.container(key="live_guess")
         top = st.container()  # Train stands above the settings, which a small screen cuts off
         settings = _settings({name: st.query_params.get(name, "") for name in WHAT_IFS})
         _leave_what_if(top, settings)
@@ -133,9 +133,9 @@ def _chosen(settings: Settings) -> RunRecord | None:
 
 def _newest(settings: Settings) -> list[RunRecord]:
     """The newest finished run of this machine in the same world with the same options: there is none recorded."""
-    own = worlds.world(settings.world).options
+    world_options = worlds.world(settings.world).options
     for run in supervisor().store.runs(world=settings.world, status="done", limit=50):
-        if all(run.settings.options.get(name) == settings.options.get(name) for name in own):
+        if all(run.settings.options.get(name) == settings.options.get(name) for name in world_options):
             st.query_params["run"] = run.run_id  # a run of this machine is known by its address
             return [supervisor().store.load(run.run_id)]
     return []

@@ -237,8 +237,8 @@ def paths(racers: Racers) -> widgets.Rows:
 def _table(chosen: Sequence[str], world: World) -> None:
     """The table of the paper's form, of recorded runs or of the viewer's own: never of both at once."""
     sources = {RECORDED: widgets.recorded_runs(world.name), MINE: widgets.finished_runs(world.name)}
-    there = [name for name, runs in sources.items() if runs]
-    which = st.radio("Runs in the table", there or [MINE], horizontal=True, key="table_of", bind="query-params")
+    filled = [name for name, runs in sources.items() if runs]
+    which = st.radio("Runs in the table", filled or [MINE], horizontal=True, key="table_of", bind="query-params")
     rows = [run for run in sources[which or MINE] if run.settings.method in chosen and _is_tuned(run, world)]
     if not rows:
         st.text("There are no finished runs of these methods with their tuned settings yet.")

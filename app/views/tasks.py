@@ -163,9 +163,9 @@ def sentence(plain: RunRecord, runs: Sequence[RunRecord], guess: str) -> str:
     ]
     name = title(plain.settings.method)
     said = f"{verdict}: on the first task {name} falls from {metric.with_unit(matrix[0][0], 0)} to "
-    kept = f"; in the end {', '.join(others)}" if others else ""
+    rivals = f"; in the end {', '.join(others)}" if others else ""
     compete = " More classes compete at the end, so even a body that never moved falls." if others else ""
-    return f"{said}{metric.with_unit(matrix[-1][0], 0)}{kept}.{compete}"
+    return f"{said}{metric.with_unit(matrix[-1][0], 0)}{rivals}.{compete}"
 
 
 def rows(runs: Sequence[RunRecord]) -> list[dict[str, Any]]:

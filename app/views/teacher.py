@@ -103,18 +103,22 @@ def _row(task: Task) -> dict[str, Any]:
 
 def _levers() -> None:
     """The limits, and the wall; they hold until the server ends."""
-    own = supervisor()
+    dispatcher = supervisor()
     with st.form("limits"):
         st.markdown("**The most that is allowed**")
         st.caption("A race is one request. A whole class may share one address. What nobody watches is stopped.")
         halves = st.columns(2)
         changes = {
-            name: halves[number % 2].number_input(label, 1, value=int(getattr(own.limits, name)), key=f"limit {name}")
+            name: halves[number % 2].number_input(
+                label, 1, value=int(getattr(dispatcher.limits, name)), key=f"limit {name}"
+            )
             for number, (name, label) in enumerate(LEVERS.items())
         }
-        if st.form_submit_button("Change the limits") and widgets.attempt(lambda: own.change_limits(**changes)):
+        if st.form_submit_button("Change the limits") and widgets.attempt(lambda: dispatcher.change_limits(**changes)):
             st.success("They hold from now on, until the server is started again.")
-    own.wall_is_on = st.toggle("Class wall", value=own.wall_is_on, help="Off: nobody sees the wall or its address.")
+    dispatcher.wall_is_on = st.toggle(
+        "Class wall", value=dispatcher.wall_is_on, help="Off: nobody sees the wall or its address."
+    )
     with widgets.menu():
         st.markdown("This page's address opens the same levers for whoever has it: do not share it.")
         st.markdown("To make it void, end the server and remove the file that ends in -secret beside the store.")

@@ -229,6 +229,36 @@ def test_the_pictures_have_the_answers_of_the_moment_that_is_shown(visit: Callab
     assert axe(page) == []
 
 
+SHOWN = "[...document.querySelectorAll('.ftp-player .strip .said')].map((said) => said.style.backgroundImage)"
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_of_a_dense_world_maps_and_truth_stand_beside_the_pictures(visit: Callable[..., Page], width: int) -> None:
+    page = visit("/live?world=scenes&guess=no", width=width, height=720)
+    page.wait_for_selector(".ftp-player .strip.mapped .said[style*='image/webp']")
+    sheet, run = extra("pictures", "scenes"), recorded("scenes", "ftp", group="live")[0]
+    slider = page.get_by_role("slider", name="Step", exact=True)
+    slider.focus()
+    for key, event in (("Home", run.evals[0]), ("End", run.evals[-1])):
+        page.keyboard.press(key)
+        wanted = [f'url("data:image/webp;base64,{event.maps[name]}")' for name in sheet["sets"] for _ in (1, 2)]
+        page.wait_for_function(f"JSON.stringify({SHOWN}) === {json.dumps(json.dumps(wanted, separators=(',', ':')))}")
+    tiles = page.locator(".ftp-player .strip .cell").first.locator("span")
+    sources = [tiles.nth(n).evaluate("e => e.style.backgroundImage") for n in range(3)]
+    assert [text.partition(",")[2][:-2] for text in sources] == [
+        sheet["sheet"],
+        run.evals[-1].maps["id"],
+        sheet["truths"],
+    ]
+    expect(page.locator(".ftp-player .strip .set").nth(2)).to_have_attribute(
+        "aria-label", "night: pictures, and beside each what the network says of every pixel at step 170"
+    )
+    if width == 1280:
+        ends = [page.locator(f".ftp-player {place}").bounding_box() for place in (".strip", ".network", ".bar")]
+        assert all(box and box["y"] + box["height"] <= 720 for box in ends)
+    assert axe(page) == []
+
+
 def test_a_run_without_answers_has_no_strip_and_points_on_the_way_have_error_bars(visit: Callable[..., Page]) -> None:
     page = visit("/live?guess=no&seed=0")
     page.wait_for_selector(".ftp-player .accuracy .main-svg")
@@ -258,7 +288,7 @@ def test_a_method_without_a_leash_shows_no_chart_twice(visit: Callable[..., Page
 
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
-def test_on_a_phone_the_chart_comes_first_then_train_then_the_settings_and_no_toolbar(
+def test_on_a_phone_the_guess_comes_first_then_the_chart_then_train_then_the_settings_and_no_toolbar(
     browser: Browser, server: Server, dark: bool
 ) -> None:
     look = {"color_scheme": "dark" if dark else "light", "has_touch": True, "is_mobile": True}
@@ -270,10 +300,11 @@ def test_on_a_phone_the_chart_comes_first_then_train_then_the_settings_and_no_to
         page.wait_for_selector(".ftp-player .net")
         page.wait_for_selector(".ftp-player .loss .main-svg")
         train = page.get_by_role("button", name="Train")
-        places = [page.locator(".ftp-player .net"), train, page.get_by_role("combobox", name=re.compile("Method"))]
+        guess, method = page.get_by_role("radiogroup"), page.get_by_role("combobox", name=re.compile("Method"))
+        places = [guess, page.locator(".ftp-player .net"), train, method]
         tops = [box["y"] for box in (place.bounding_box() for place in places) if box]
         assert tops == sorted(tops)
-        assert len(tops) == 3
+        assert len(tops) == 4
         assert not page.locator(".modebar-container").first.is_visible()
         assert train.get_attribute("data-testid") == "stBaseButton-primary"  # the one thing to press, in dark too
         assert axe(page) == []
