@@ -128,7 +128,7 @@ CLAIMS: dict[str, dict[str, Callable[[Names], list[float]]]] = {
         "with a random arrow the rate ends below half of the learned one": lambda n: [
             -m for m in against(n["rates"]["a random arrow"][99], 0.5, n["end"], largest=False)
         ],
-        "with a hyper_lr far too large, the loss ends above its start, for each of ten seeds": lambda n: [
+        "with a hyper_lr far too large, the loss ends at infinity or as no number, for each of ten seeds": lambda n: [
             math.log10(float(loss[loss.isfinite()].max() / loss[0])) for loss in n["wild"]
         ],
     },
@@ -153,8 +153,8 @@ CLAIMS: dict[str, dict[str, Callable[[Names], list[float]]]] = {
             with_itself(n, seed) - 0.7 for seed in FIVE
         ],
         "two trained decoders agree more than two random ones on average": lambda n: [agreed(n, seed) for seed in FIVE],
-        "after 12 steps fine-tuning has moved it at least 10 times as far": lambda n: [
-            first_steps(n, seed)["plain"][1][-1] / (10 * first_steps(n, seed)["leashed"][1][-1]) - 1 for seed in FIVE
+        "after 12 steps fine-tuning has moved it at least 5 times as far": lambda n: [
+            first_steps(n, seed)["plain"][1][-1] / (5 * first_steps(n, seed)["leashed"][1][-1]) - 1 for seed in FIVE
         ],
         "and the training loss is the same within a tenth of its start: the decoder does the work": lambda n: [
             same_loss(n, seed) for seed in FIVE

@@ -79,7 +79,7 @@ claim("... and about 9 of 10 elsewhere: the knowledge is there", abs(mean(probe,
 # Put one of the options in place of the dots, say how `sure` you are, in percent, and run the cell. **The lesson waits
 # for you:** the cells below show nothing until you have guessed. You may think again until you have seen the answer;
 # after that the first guess counts. (`guess = None` goes on without one; `forget("00.elsewhere")` takes a guess back,
-# and `forget()` all of them. They stay on this machine, for a picture at the end of the course.)
+# and `forget()` all of them. They stay on this machine, for a picture in lesson 11.)
 
 # %%
 options = ("it gets better elsewhere too", "it stays about as it was", "it loses more than five points")
@@ -177,6 +177,7 @@ far = {method: list(zip(*(walk for _, walk, _ in found), strict=True)) for metho
 read = {method: statistics.mean(value for _, _, value in found) for method, found in live.items()}
 
 # %%
+print(f"elsewhere: fine-tuning reads {read['finetune']:.0f} %, FTP {read['ftp']:.0f} %")
 claim("after a fifth of a run FTP already reads more elsewhere", read["ftp"] > read["finetune"])
 ratio = min(far["finetune"][-1]) / max(far["ftp"][-1])
 claim("the weights of fine-tuning have walked more than half as far again", ratio > 1.5)
@@ -190,7 +191,7 @@ card(fig, seeds=(0, 1))
 # %% [markdown]
 # **Explain.** Both move their weights to fit the new images. Fine-tuning walks far in its first steps, because nothing
 # holds it, and much of what the old weights knew is written over. FTP's leashes grow only as far as the new task asks.
-# How a leash is measured, why it holds, and who decides its length is what the lessons are about.
+# How a leash is measured, why it holds, and who decides how long it should be is what the lessons are about.
 #
 # ## Negative control: is the learning rate to blame?
 #
@@ -233,8 +234,9 @@ for (title, found), color in zip({**rivals, "FTP": leash}.items(), colors, stric
 card(fig, seeds=range(10), live=TRAIN)
 
 # %% [markdown]
-# Yes, for the most part: a gentler hand keeps most of what was lost, and the leash itself adds the last points. They do
-# not come from going slower still: of all rates that were tried, none without a leash reads as much elsewhere as FTP.
+# The rate is to blame for most of it: a gentler hand keeps most of what was lost, and the leash itself adds the last
+# points. They do not come from going slower still: at none of the four rates shown does a network without a leash read
+# as much elsewhere as FTP.
 # And nobody tells you beforehand how gentle to be. Whoever looks at home alone takes the hasty rate, which is a little
 # better there. With FTP, whoever looks at home alone keeps what is elsewhere.
 #

@@ -54,7 +54,7 @@ print("the output moves by", (W @ shake).tolist(), "so its largest entry moves b
 # Here are four shakes, all of size 1. Which of them makes the output jump the farthest? Decide before you run on:
 # put one of the names in place of the dots, and say how `sure` you are, in percent. The cells below wait for that, and
 # what stands there when you first see the answer is the guess that counts. (It is kept in a small
-# file on your machine; the last lesson shows how good your feeling for these things is. `guess = None` skips it.)
+# file on your machine; lesson 11 shows how good your feeling for these things is. `guess = None` skips it.)
 
 # %%
 shakes = {
@@ -143,7 +143,7 @@ check("worst_x", my_worst_x)
 
 # %%
 reached = [(M @ worst_input(M)).abs().max() for M in matrices]
-exact = [torch.isclose(top, ftp.mars_norm(M), rtol=1e-12) for top, M in zip(reached, matrices, strict=True)]
+exact = [torch.isclose(top, ftp.mars_norm(M), rtol=1e-12, atol=0) for top, M in zip(reached, matrices, strict=True)]
 claim("the MARS norm is reached to 12 digits, so it is the constant and not only a bound", all(exact))
 
 # %% [markdown]
@@ -217,8 +217,8 @@ claim("from 64 inputs on, climbing finds more than random signs, on all ten seed
 # %% [markdown]
 # **What this means.** Trying inputs gives a *lower* bound: "the constant is at least this". In high dimension chance
 # alone finds little of it, because all entries would have to agree at once. Noise that does no harm is therefore no
-# proof of robustness. Climbing does much better, yet it stops short of the top, and often on a row that is not the
-# longest. The norm is one line of arithmetic and says "never more than this".
+# proof of robustness. Climbing does much better, yet it stops short of the top, sometimes on a row that is not
+# the longest. The norm is one line of arithmetic and says "never more than this".
 #
 # ## Negative control: would any norm do?
 #
@@ -236,8 +236,9 @@ claim("one input breaks the bound of the column sums, and that of the Frobenius 
 #
 # - **Another ruler, another constant.** Measured by Euclidean length, the constant is the spectral norm, and a sign
 #   vector is in general not the worst input. The cell below shows it.
-# - **One linear layer only.** For a network the product of its layers' constants is a bound, rarely a tight one. A
-#   bias changes nothing: it drops out of every difference. A convolution is a matrix too, but for its border.
+# - **One linear layer only.** For a network the product of its layers' constants is a bound, rarely a tight one. A bias
+#   changes nothing: it drops out of every difference. A convolution is a matrix too; at the border its rows are cut
+#   short (lesson 02).
 # - **All inputs count, also absurd ones.** No photograph is a sign vector. The constant is a promise about every
 #   input, not a forecast for yours.
 

@@ -32,7 +32,7 @@ begin("02", seconds=15)
 # Think of the fine-tuned layer as two dogs that pull at the same output: the old one, which pre-training has raised,
 # and a young one, which is all that fine-tuning has added. You shake the input by 1. The old dog jumps by at most
 # $L_0$. The young one, on its leash, jumps by at most $L_d$. Together they move the output by at most $L_0$ + $L_d$:
-# when both pull the same way, and not a bit farther.
+# when both pull the same way, and not a bit farther. (From lesson 03 on, every row of a layer is a dog of its own.)
 #
 # In symbols: $h_f$ is the fine-tuned function, $h_0$ the pre-trained one, $\Delta h = h_f - h_0$ the young dog. If
 #
@@ -58,8 +58,14 @@ def size(rows):
 
 # %% [markdown]
 # The proof is three lines, and each can be checked by number. First, what the difference moves is the difference of
-# the moves (Eq. 11). Second, the length of a difference is never smaller than the difference of the lengths (Eq. 12).
-# Third, put in what $L_d$ and $L_0$ promise (Eq. 13).
+# the moves. Second, the length of a difference is never smaller than the difference of the lengths. Third, put in what
+# $L_d$ and $L_0$ promise.
+#
+# $$\Delta h(x) - \Delta h(x') = \big(h_f(x) - h_f(x')\big) - \big(h_0(x) - h_0(x')\big) \qquad \text{(Eq. 11)}$$
+#
+# $$\|h_f(x) - h_f(x')\| - \|h_0(x) - h_0(x')\| \le \|\Delta h(x) - \Delta h(x')\| \qquad \text{(Eq. 12)}$$
+#
+# $$\|h_f(x) - h_f(x')\| \le (L_d + L_0) \, \|x - x'\| \qquad \text{(Eq. 13)}$$
 
 # %%
 f, zero, delta = moves(Wf, bf), moves(W0, b0), moves(Wf - W0, bf - b0)
@@ -185,8 +191,8 @@ claim("when both pull the same way, L_0 + L_d is reached", abs(together - lemma1
 # %% [markdown]
 # In **three layers** the worst input of the second layer is a sign vector, but the first layer cannot produce it: every
 # layer would have to meet its own worst case at the same time. The product is a true promise and a very generous one.
-# (Part of the gap may be the attack's own weakness; for a network nobody has the exact constant to compare with.) FTP
-# does not need the product to be tight: it works *layer by layer*, where the constant is exact.
+# (Part of the gap may be the attack's own weakness; for a network we do not have the exact constant to compare with.)
+# FTP does not need the product to be tight: it works *layer by layer*, where the constant is exact.
 #
 # ## A convolution is a matrix too
 #

@@ -190,7 +190,8 @@ card(fig)
 
 # %% [markdown]
 # A green end is within γ by the sum of sizes, an orange one beyond. All ends of the l2 leash are beyond: it lets a row
-# that moves *all* its weights a little go much farther. With two weights by up to √2, with m weights by up to √m.
+# that moves *all* its weights a little go much farther. With two weights up to √2 times as far, with m weights √m
+# times.
 
 # %%
 spread = torch.full((1, 100), 0.1)  # a hundred weights, each moved by 0.1
@@ -267,10 +268,10 @@ guess = "yes"
 predict("03.nearest", guess, options=("no", "yes"), sure=50)
 
 # %% [markdown]
-# ## Exercise 3: look for one ★★
+# ## Exercise 3: search ★★
 #
-# Give a point (x, y) with |x| + |y| at most 1 that is nearer to (2, 0.5) than (0.8, 0.2) is. If you have guessed that
-# there is none, try a few before you run on.
+# Look for a point (x, y) with |x| + |y| at most 1 that is nearer to (2, 0.5) than (0.8, 0.2) is. Try a few, also if you
+# have guessed that there is none.
 
 # %%
 # region solution
@@ -294,15 +295,15 @@ claim("by the sum of sizes, none of 50,000 allowed points is nearer", nearest >=
 
 # %% [markdown]
 # **Explain.** By the sum of sizes, the row is 2.5 from its post and may be 1 away, so it must come at least 1.5 nearer;
-# straight back does exactly that. By the Euclidean ruler the corner is nearer, but it would set the second weight to
-# its anchor and so *turn* the row. Straight back keeps the direction that training chose, all weights in proportion,
-# and costs one division.
+# straight back does exactly that. (So does the corner: there are many nearest points, and FTP takes one of them.) By
+# the Euclidean ruler the corner is nearer, but it would set the second weight to its anchor and so *turn* the row.
+# Straight back keeps the direction that training chose, all weights in proportion, and costs one division.
 #
 # ## Where this stops being true
 #
 # - **"Never farther" is about the anchor, not about each other.** Two rows can be farther apart after the projection
 #   than before. The cell below shows a pair.
-# - **The ruler matters.** "Nearest" is true by the sum of sizes and false by the Euclidean ruler, as you saw.
+# - **The ruler matters.** "None is nearer" is true by the sum of sizes and false by the Euclidean ruler, as you saw.
 # - **It says nothing about a network.** Lemma 2 is about one linear layer; between layers there are activations.
 # - **γ is given here.** How its length is learned while training is the next story.
 

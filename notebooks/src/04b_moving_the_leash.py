@@ -118,7 +118,7 @@ claim(
 
 # %% [markdown]
 # And one line that Alg. 1 does not have, but the released code does: after the update γ is kept between 1e-8 and the
-# length of the longest row. A leash beyond that would be slack, and would have to be wound in again before it holds.
+# distance of the farthest row. A leash beyond that would be slack, and would have to be wound in again before it holds.
 
 # %%
 wound_in = clip(torch.tensor([5.0, 0.7, -1.0]), norms_max=torch.tensor(2.0))
@@ -241,7 +241,8 @@ card(walks.step_by_step(taken), seeds=0)
 # %%
 lengths = torch.tensor([step.gamma for step in taken])
 claim(
-    "step 1 has no leash, and no later step lets out more than μ", lengths[0] < 1e-7 and (lengths.diff() < 0.0101).all()
+    "at step 1 the leash has no length, and no later step lets out more than μ",
+    lengths[0] < 1e-7 and (lengths.diff() < 0.0101).all(),
 )
 
 # %% [markdown]
@@ -262,7 +263,7 @@ card(walks.playing(walks.walk(steps=80)), seeds=0)
 def learn(wish, make, steps=200, noise=1.0):
     draws = [torch.Generator().manual_seed(seed) for seed in seeds]
     layers, far = [torch.nn.Parameter(W0.clone()) for _ in seeds], []
-    optimizer = make(layers, lr=0.02)
+    optimizer = make([(f"seed {n}", layer) for n, layer in enumerate(layers)], lr=0.02)
     for _ in range(steps):
         optimizer.zero_grad()
         sum(loss(layer, batch(wish, draw, noise)) for layer, draw in zip(layers, draws, strict=True)).backward()
@@ -318,8 +319,10 @@ print(f"{alike[-1].mean():.1f} if every row should move by 1")
 #
 # ## Where this stops being true
 #
-# - **γ cannot hurry.** It moves by about μ per step, however steep the slope: after 100 steps a leash is about 1 long,
-#   even if every batch calls from far out. The cell below shows it. A short training on a long way stays short.
+# - **γ cannot hurry.** While batches agree it moves by about μ per step, however steep the slope: after 100 steps a
+#   leash is about 1 long, even if every batch calls from far out. One slope that is suddenly a thousand times as steep
+#   moves it by some two μ. The cell below shows both. A short training on a long way stays short; so the digits of the
+#   other lessons have μ = 0.1, ten times that of this one.
 # - **One length for all rows of a layer.** Rows that should stay and rows that should go far share it, and it settles
 #   in between.
 # - **κ decides only where batches quarrel.** If all of them say "shorter", any κ above 0 shortens just as fast.
@@ -328,6 +331,9 @@ print(f"{alike[-1].mean():.1f} if every row should move by 1")
 longest = walk([-1.0] * 99, gamma=1e-8)  # steps 2 to 100, and every batch says "longer"
 print(f"after 100 steps at full speed the leash is {longest:.1f} long")
 claim("100 steps make about 100 μ of leash, and no more", abs(longest - 100 * 0.01) < 0.02)
+calm = [0.001] * 500
+jolt = (walk(calm, gamma=10.0) - walk([*calm, 1.0], gamma=10.0)) / 0.01
+print(f"one slope that is 1,000 times as steep moves it by {jolt:.1f} μ")
 
 # %% [markdown]
 # ## What you have seen

@@ -54,8 +54,8 @@ for name, value in vars(layer).items():
 # ## Exercise 1: one step of one layer ★★
 #
 # SGD has already moved the layer from its old weights to `unconstrained`. Do the rest, and return the new weights.
-# What the next step needs goes back into `layer`, all of it: also count `t`, first of all, so that the first step is
-# t = 1. You have the pieces:
+# Begin by adding 1 to `layer.t`, so that the first step is t = 1. What the next step needs goes back into `layer`, all
+# of it. You have the pieces:
 #
 # | piece | gives |
 # |---|---|
@@ -157,10 +157,10 @@ claim("SGDP, written twice, gives the same weights after each of 200 steps, to 9
 #
 # ## Predict: stop and resume
 #
-# A run of 40 steps is stopped half-way. A new process builds the network and the optimizer, loads what both have saved,
-# and goes on. But the leash was kept *beside* the optimizer's state, as yours is (`self.layers`), and as it is in the
-# code that was released with the paper: the checkpoint has the momentum, but no γ. Where are the weights one step
-# later?
+# A run of 40 steps is stopped half-way. A new process builds the network with its pre-trained weights, then the
+# optimizer; it loads what both have saved, and goes on. But the leash was kept *beside* the optimizer's state, as yours
+# is (`self.layers`), and as it is in the code that was released with the paper: the checkpoint has the momentum, but no
+# γ. Where are the weights one step later?
 
 # %%
 options = ("where they would have been", "a little off", "back at W₀")
@@ -187,6 +187,10 @@ claim("with γ lost, one step throws the layer back to its pre-trained weights",
 same = torch.allclose(paths["γ is saved"]["loss"], walk(ftp.SGDP)["loss"])
 claim("ftp.SGDP goes on as if it had never been stopped", same)
 beside(MySGDP, resume="same")
+losses = paths["γ is lost"]["loss"].tolist()
+print(
+    f"with γ lost, the loss: {losses[19]:.3f} before the stop, {losses[21]:.3f} after it, {losses[-1]:.3f} at the end"
+)
 
 # %% [markdown]
 # **Explain.** A new leash is 1e-8 long, and so the first step after the resume is a *first step*: it goes nowhere, that

@@ -30,8 +30,8 @@ begin("07", seconds=14, full=28)
 # %% [markdown]
 # ## The picture
 #
-# How long should the leash be? Both methods let a batch decide that has not moved the weights. The difference is who is
-# asked, and what that costs:
+# How long should the leash be? Both methods leave that to a batch that has not yet moved the weights. The difference is
+# who is asked, and what that costs:
 #
 # - **TPGM asks a second time.** After each step it ties the weights to their leashes, runs a *validation batch* through
 #   the tied network, and goes back through it to see how every γ should change (Eq. 3). That is a nested loop inside
@@ -220,8 +220,8 @@ claim("work that both methods share moves the ratio from a half towards 1", cost
 # ## Exercise 2: what is kept ★
 #
 # Time is one price, memory another. Between one step and the next, besides the weights themselves: how many bytes does
-# each method keep *per weight*? All numbers are float32, so one number is 4 bytes. Fine-tuning uses SGD with momentum,
-# and so do the other two. Numbers that are kept once per row or per layer do not count.
+# each method keep in its state, *per weight*? All numbers are float32, so one number is 4 bytes. Fine-tuning uses SGD
+# with momentum, and so do the other two. Numbers that are kept once per row or per layer do not count.
 
 # %%
 # region solution
@@ -260,7 +260,9 @@ claim("what FTP keeps per row and per layer is less than 1 % of that", 0 < small
 # %% [markdown]
 # **Explain.** Eq. 4 needs the way that each row *wanted* to go, $\tilde W_{t-1} - W_0$, when the next batch speaks.
 # TPGM makes it anew in each turn; FTP has to remember it. So FTP buys its time with 4 bytes per weight. (While a turn
-# lasts, TPGM holds a second, tied copy of the weights and their gradients too; they are gone when it ends.)
+# lasts, TPGM holds a second, tied copy of the weights and their gradients too; they are gone when it ends. The kit's
+# fast path for small layers keeps 12 bytes per weight of scratch besides; `low_memory=True` makes the way anew and
+# keeps 8 in all.)
 #
 # And there is a third price, paid in labels. TPGM's validation batches must not be training batches, so a tenth of the
 # training images is set aside:
@@ -280,7 +282,7 @@ claim("FTP learns from every image, TPGM sets a tenth aside", images["TPGM, n = 
 # - **Twelve bytes are not always little.** The weights, the gradients and the activations come on top; with Adam as the
 #   base rule there is one more number per weight, for all methods.
 # - **Cheap is not good.** Nothing here says that FTP's leashes are as good as TPGM's. Over ten seeds of digits FTP is
-#   less than a point ahead under shift: lesson 06 and the table of `ftp-lab table digits` compare them.
+#   about a point ahead under shift: lesson 06 and the table of `ftp-lab table digits` compare them.
 
 # %%
 every = 10

@@ -419,8 +419,9 @@ claim("FTP is more than a point better than that", gap("ftp", "gentle")[0] > 1, 
 # %% [markdown]
 # **Explain.** Shuffled leashes keep most of the gain over plain fine-tuning, and one might say: so the *scale* matters,
 # and not which layer has which leash. But the rival without any leash, at the same rate, is within two points of them.
-# Most of the gain comes with the rate; the rest is gone when the leashes are shuffled. So what the leashes themselves
-# give lies, as far as these runs can tell, in *which* layers are held. A control needs a control.
+# Most of the gain comes with the rate; of the rest these runs show nothing any more when the leashes are shuffled. So
+# what the leashes themselves give lies, as far as these runs can tell, in *which* layers are held. A control needs a
+# control.
 #
 # Frozen leashes show something else: once the lengths are known, they end within a point without learning them. The way
 # there is not the secret.
@@ -437,12 +438,15 @@ claim(
 )
 
 # %% [markdown]
+# (Where no leash pulls, MARS-SP is plain fine-tuning, at its own rate. So this says what home validation chooses, not
+# what one length for all layers could do.)
+#
 # Nobody had to choose FTP's 45 lengths by looking elsewhere: they came from training batches alone.
 #
 # ## κ from 1 to 0
 #
 # Leashes can be made longer without shuffling them. κ does that: it says how much a batch counts that calls for a
-# *shorter* leash (Eq. 5). With κ = 0 leashes only grow.
+# *shorter* leash (Eq. 5). With κ = 0 no batch can shorten one; only the clip to the farthest row can.
 #
 # **Predict.** From κ = 1 to κ = 0: what happens to the accuracy at home (ID) and under shift?
 
@@ -490,8 +494,8 @@ claim("of what FTP has over fine-tuning at the same rate, less than two thirds a
 # %% [markdown]
 # **Explain.** Longer leashes, a little more at home, a little less elsewhere: κ moves along the same bargain as every
 # leash. Against tuned fine-tuning the cost looks small. Against the rival at the same rate it is most of what there
-# was: leashes that only grow hold little better than no leash. (Whether they hold better at all, ten seeds cannot
-# tell.)
+# was: leashes that no batch shortens hold little better than no leash. (Whether they hold better at all, ten seeds
+# cannot tell.)
 #
 # ## Where this stops being true
 #

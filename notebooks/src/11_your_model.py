@@ -31,6 +31,7 @@ from ftp.lab.exercises.checkpoint import Run
 from ftp.lab.exercises.report import page
 from ftp.lab.exercises.report_row import row
 from ftp.lab.lesson import BLUE, GREY, VERMILLION, app_link, band, begin, card, claim, figure, outcome, predict
+from ftp.lab.noise import paired
 from ftp.lab.predictions import calibration
 
 device = "cuda" if torch.cuda.is_available() else "cpu"
@@ -231,7 +232,7 @@ card(fig, seeds=seeds)
 # And with the *tuned* rate? At 0.03 the two bands overlap. That is an honest result, too, and it is why the next
 # sections are about reports.
 #
-# ## Negative control: the post in the wrong place
+# ## Negative control: loading late
 #
 # The first trap. You build the network, take *one* step with its random weights, to see whether everything runs, and
 # only then load the pre-trained ones. The optimizer is still the same. What does the next step do?
@@ -292,7 +293,7 @@ claim("a head on a leash costs each of ten seeds more than 5 points on the task 
 # first step, and a Triton kernel runs the leashes. Schedulers, `GradScaler`, gradient accumulation and `torch.compile`
 # work as with `torch.optim`.
 #
-# ## Exercise 1: what belongs into a checkpoint ★★
+# ## Exercise 1: what belongs in a checkpoint ★★
 #
 # `run` has `model`, `optimizer`, `scheduler`, `draw` (the generator that shuffles) and `epoch`. Return a dict with
 # these five names, so that a new process can go on as if nothing had happened.
@@ -391,6 +392,8 @@ claim(
     "with both rates tuned on val, the two differ by less than the spread of their seeds",
     abs(rows["ftp"]["ood"] - rows["sgd"]["ood"]) < max(rows["ftp"]["spread"], rows["sgd"]["spread"]),
 )
+mean, error = paired(*([r["ood"] for r in runs[name] if r["lr"] == rows[name]["lr"]] for name in ("ftp", "sgd")))
+print(f"paired by seed, FTP minus SGD: {mean:+.2f} points, standard error {error:.2f}")
 Markdown(page(my_report, rows))
 
 # %% [markdown]
@@ -439,7 +442,8 @@ claim("with other batches it is another run", not torch.equal(fresh.model[0].wei
 # that says what was tuned on what. The rest is your model and your data. To watch a run of your own settings:
 # `make app`, then the address below.
 #
-# Before: [09 · FTP is a hyper-optimizer](09_hyper_optimizer.ipynb).
+# Before: [10 · When it does not help](10_when_not.ipynb).
+# Next: [12 · A real network, your own pictures](12_your_pictures.ipynb).
 
 # %%
 print(app_link("live", method="ftp", lr=0.1))
