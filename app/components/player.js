@@ -71,7 +71,7 @@ const hasGamma = (run) => run.points.some((point) => point.gamma.some((value) =>
 function build(root, data, send) {
   let run = blank(data.run), other = null, layer = data.layer || "", kind = "distance", picture = "network";
   let cursor = 0, playing = false, follow = true, speed = 1, drawn = 0, last = 0, frame = 0, spoken = 0, trouble = "";
-  let charts = null, stops = [], ends = false, rated = false, sentStatus = "", cost = 0, frames = 0;
+  let charts = null, stops = [], ends = false, rated = false, known = data.status, cost = 0, frames = 0;
   root.classList.add("ftp-player");
   const ui = controls(root, {
     play: () => { follow = false; playing = !playing; if (playing && cursor >= end()) cursor = 0; go(); },
@@ -188,7 +188,8 @@ function build(root, data, send) {
       else if (first && ended) cursor = end();
       redraw();
     } else if (first ? unknown || (unrated && target.evals.length) : news.points.length) redraw(); // other axes, more lines
-    if (first && target.status !== sentStatus) { sentStatus = target.status; send("status", `${target.id} ${target.status}`); }
+    // only what is news to the page: to say more runs its script again, which takes back a click on another view
+    if (first && target.status !== known) { known = target.status; send("status", `${target.id} ${known}`); }
     go();
     return !ended || (target.status !== "done" && LOOK_AGAIN);
   }
@@ -208,9 +209,10 @@ function build(root, data, send) {
   function update(next) {
     const before = data;
     data = next;
+    if (next.status !== before.status) known = next.status;
     if (next.run !== before.run || next.recorded !== before.recorded) {
       run = blank(next.run);
-      [cursor, playing, follow, sentStatus, trouble] = [0, false, true, "", ""];
+      [cursor, playing, follow, known, trouble] = [0, false, true, next.status, ""];
     } else if (next.turn !== before.turn) [playing, follow] = [false, true]; // it goes on, and so does the chart
     if ((next.other ?? "") !== (other?.id ?? "")) other = next.other ? blank(next.other) : null;
     if (next.layer !== before.layer) layer = next.layer || "";

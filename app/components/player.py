@@ -109,6 +109,7 @@ def look(dark: bool) -> dict[str, Any]:
 
 def player(
     run: str,
+    status: str,
     dark: bool,
     *,
     other: str = "",
@@ -118,8 +119,8 @@ def player(
     idle: bool = False,
     recorded: bool = False,
     hold: bool = False,
-) -> tuple[str, str]:
-    """Show a run, and dotted another one; the status it has come to, and the layer that is chosen.
+) -> str:
+    """Show a run, and dotted another one; the layer that is chosen. When the run leaves `status`, the page runs again.
 
     replay: a run that has ended plays from its start. turn: another number makes it ask again, as when a run goes on.
     idle: the run waits, and nobody will train it unless asked. recorded: take the run that came with the kit.
@@ -127,6 +128,7 @@ def player(
     """
     data = {
         "run": run,
+        "status": status,
         "other": other,
         "layer": layer,
         "replay": replay,
@@ -143,5 +145,4 @@ def player(
         on_status_change=lambda: None,
         on_layer_change=lambda: None,
     )
-    run_of_status, _, status = (state["status"] or "").partition(" ")
-    return status if run_of_status == run else "", state["layer"] or ""
+    return state["layer"] or ""

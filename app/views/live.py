@@ -197,8 +197,15 @@ def _play(record: RunRecord, hold: bool) -> str:
     if before is not None:
         st.caption(widgets.plain(f"Dotted, for comparison: {widgets.described(before.settings)}"))
     other, idle = before.run_id if before else "", widgets.nobody_trains(record)
-    _, layer = player(
-        record.run_id, widgets.dark(), other=other, turn=turn, idle=idle, recorded=_is_recorded(record), hold=hold
+    layer = player(
+        record.run_id,
+        record.status,
+        widgets.dark(),
+        other=other,
+        turn=turn,
+        idle=idle,
+        recorded=_is_recorded(record),
+        hold=hold,
     )
     return layer if layer in record.layers else ""
 
