@@ -85,7 +85,8 @@ def main() -> None:
             runs |= take(path, set(wanted) - set(runs))
         with Store(asked.store) as store:
             runs |= make([s for s in wanted if s not in runs], store, asked.jobs)
-        packed = recordings.pack([runs[s] for s in wanted], [runs[s].run_id for s in pointed])
+        ids = [runs[s].run_id for s in pointed]
+        packed = recordings.pack([runs[s] for s in wanted], ids, keeps_maps=recordings.is_live(group))
         write_atomic(asked.out / asked.world / f"{group}.json.gz", packed)
         print(f"{group}: {len(wanted)} runs, {len(packed) / 1000:.0f} kB", flush=True)
 

@@ -49,7 +49,11 @@ TRIALS: dict[str, list[dict[str, float]]] = {
         *each("lr", [5e-3, 1e-2], decay=0.8),
         *each("lr", [5e-3], decay=0.9),
     ],
-    "l2_sp": [row for strength in (1e-3, 1e-2, 1e-1, 1.0) for row in each("lr", [3e-3, 1e-2], strength=strength)],
+    "l2_sp": [
+        *each("lr", [3e-3, 5e-3, 1e-2], strength=1e-3),
+        *each("lr", [3e-3, 5e-3, 1e-2], strength=1e-2),
+        *each("lr", [3e-3, 1e-2], strength=1e-1),
+    ],
     "mars_sp": [
         *each("lr", [1e-2], gamma=0.1),
         *each("lr", [3e-3, 1e-2, 2e-2], gamma=0.25),

@@ -81,7 +81,7 @@ def maps(model: "nn.Module", world: World, evaluated: Iterable[str]) -> dict[str
     said = {}
     for name, outputs, targets in outputs_of(model, world, evaluated):
         maps = F.normalize(outputs, dim=1) if targets.dim() == 4 else outputs.argmax(1)
-        said[name] = _webp(_small_maps(maps).unsqueeze(0), lossless=True)
+        said[name] = _webp(_small_maps(maps).unsqueeze(0), lossless=maps.dim() == 3)
     return said
 
 
@@ -139,7 +139,10 @@ def _small_maps(maps: "Tensor") -> "Tensor":
 
 
 def _webp(grid: "Tensor", lossless: bool = False) -> str:
-    """Pictures of shape (rows, columns, 3, side, side), with values from 0 to 1, as one WebP in base64."""
+    """Pictures of shape (rows, columns, 3, side, side), with values from 0 to 1, as one WebP in base64.
+
+    lossless: for truths and labels, where each colour has a meaning of its own
+    """
     import torch
     from PIL import Image
 
@@ -158,6 +161,18 @@ def pictures_path(world: World, store: Store) -> Path:
     return store.path.with_name(f"{store.path.stem}-pictures") / f"{name}.json"
 
 
+def shipped_sheet(world: World) -> str:
+    """The name of the kit's own sheet of a world: other options, such as another task, have other truths.
+
+    >>> from ftp.lab import worlds
+    >>> shipped_sheet(worlds.load("scenes")), shipped_sheet(worlds.load("scenes", {"task": "parts"}))
+    ('pictures', 'pictures_task-parts')
+    """
+    known = world.options
+    other = {n: v for n, v in world.chosen.items() if not known[n].private and v != known[n].default}
+    return "_".join(["pictures", *(f"{name}-{value}" for name, value in sorted(other.items()))])
+
+
 def keep_pictures(world: World, store: Store) -> None:
     """Make the sheet of a world, in a worker, if neither the store nor the kit has it."""
     if shown_sets(world) and known_pictures(world, store) is None:
@@ -168,8 +183,8 @@ def known_pictures(world: World, store: Store) -> dict[str, Any] | None:
     """The sheet of a world, without torch: the kit's own for the same data, or that of an earlier run here."""
     if not shown_sets(world):
         return None
-    if has_extra("pictures", world.name):
-        shipped = extra("pictures", world.name)
+    if has_extra(shipped_sheet(world), world.name):
+        shipped = extra(shipped_sheet(world), world.name)
         if shipped["data_version"] == world.data_version():
             return shipped
     path = pictures_path(world, store)

@@ -117,13 +117,23 @@ def typical_seed(world: str | None = None) -> int:
 
 
 def tuned(world: str | None = None) -> tuple[str, ...]:
-    """The groups with tuned recipes: `methods`, and those that differ from it in an option of the world alone.
+    """The groups of the tables: `methods`, and those that differ from it in an option of the world alone.
 
-    >>> tuned("digits")
-    ('methods',)
+    >>> tuned("digits"), tuned("scenes")
+    (('methods',), ('methods', 'parts', 'normals'))
     """
     options, about = set(load(world or default()).options), described(world)
-    return tuple(g for g in groups(world) if g == "methods" or (about[g].given and set(about[g].given) <= options))
+    divided = (g for g in groups(world) if about[g].given and set(about[g].given) <= options and not is_live(g))
+    return ("methods", *(g for g in divided if g != "methods")) if "methods" in groups(world) else tuple(divided)
+
+
+def is_live(group: str) -> bool:
+    """True for a group whose runs Live opens with: they have what the network said on the way.
+
+    >>> is_live("live"), is_live("live_parts"), is_live("methods")
+    (True, True, False)
+    """
+    return group.partition("_")[0] == "live"
 
 
 def replays(world: str | None = None) -> list[RunRecord]:
@@ -132,7 +142,7 @@ def replays(world: str | None = None) -> list[RunRecord]:
     >>> replays("digits")[0].settings.seed == typical_seed("digits")
     True
     """
-    names = (*(name for name in groups(world) if name == "live"), *tuned(world))
+    names = (*(name for name in groups(world) if is_live(name)), *tuned(world))
     return [run for name in names for run in recorded(world, group=name) if run.points]
 
 
@@ -163,19 +173,24 @@ def find(run_id: str) -> RunRecord | None:
     """
     # one run may be in two groups; those that Live opens with know what the network says on the way
     in_order = (
-        (world, group) for world in worlds() for group in sorted(groups(world), key=lambda name: name != "live")
+        (world, group) for world in worlds() for group in sorted(groups(world), key=lambda name: not is_live(name))
     )
     every = (run for world, group in in_order for run in _read(_path(world, group)))
     return next((run for run in every if run.run_id == run_id), None)
 
 
-def pack(runs: Iterable[RunRecord], keeps_points: Iterable[str] = ()) -> bytes:
-    """The file of a group: the same runs give the same bytes. keeps_points: ids of the runs that keep their points."""
+def pack(runs: Iterable[RunRecord], keeps_points: Iterable[str] = (), keeps_maps: bool = False) -> bytes:
+    """The file of a group: the same runs give the same bytes.
+
+    keeps_points: ids of the runs that keep their points. keeps_maps: what they said of every pixel, which is large
+    """
     ids = set(keeps_points)
     forms = []
     for run in runs:
         form = serialisation.to_form(run, str(run.provenance.get("code", "")))
         form["points"] = rounded(form["points"], POINT_DIGITS) if run.run_id in ids else []
+        if not keeps_maps:
+            form["evals"] = [{**event, "maps": {}} if event.get("maps") else event for event in form["evals"]]
         form |= {"evals": rounded(form["evals"], DIGITS), "result": rounded(form["result"], DIGITS)}
         forms.append(form)
     return gzip.compress(serialisation.dump(forms).encode(), 9, mtime=0)

@@ -3,7 +3,8 @@
 wise          curves between pre-trained and fine-tuned weights (record_wise.py)
 corruptions   every kind of damage at every severity, with pictures (record_corruptions.py)
 microscope    single steps of some layers (record_microscope.py)
-pictures      the first pictures of home and of each shift, with their labels (record_pictures.py)
+pictures      the first pictures of home and of each shift, with their labels (record_pictures.py); those of other
+              options of the world have a file of their own, such as pictures_task-parts
 mistakes      what is taken for what after tasks in a row (record_mistakes.py)
 ask           what networks of pictures and words answer between W0 and W (record_ask.py)
 dense         scenes turned and damaged, with truth and predictions of every pixel (record_dense.py)
@@ -12,6 +13,7 @@ dense         scenes turned and damaged, with truth and predictions of every pix
 import functools
 import gzip
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -20,11 +22,13 @@ from ftp.lab.worlds import default
 
 HOME = Path(__file__).resolve().parent
 NAMES = ("wise", "corruptions", "microscope", "pictures", "mistakes", "ask", "dense")
+OPTION = re.compile(r"\w+-[\w.]+(_\w+-[\w.]+)*")
 
 
 def has_extra(name: str, world: str | None = None) -> bool:
     """Whether a world has such a recording."""
-    return name in NAMES and _path(name, world).exists()
+    kind, _, option = name.partition("_")
+    return kind in NAMES and (not option or bool(OPTION.fullmatch(option))) and _path(name, world).exists()
 
 
 def extra(name: str, world: str | None = None) -> dict[str, Any]:
