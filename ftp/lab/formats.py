@@ -36,6 +36,15 @@ def thin(points: Sequence[T], most: int) -> list[T]:
     return [points[round(i * (len(points) - 1) / (most - 1))] for i in range(most)]
 
 
+def counted(number: int, what: str) -> str:
+    """A number with its word.
+
+    >>> counted(1, "step"), counted(170, "step")
+    ('1 step', '170 steps')
+    """
+    return f"{number} {what}{'' if number == 1 else 's'}"
+
+
 def duration(seconds: float) -> str:
     """A time for people, rounded as much as it is uncertain.
 

@@ -18,6 +18,7 @@ import ftp
 from ftp.lab import solved
 from ftp.lab.answers import coloured
 from ftp.lab.figures import template as look
+from ftp.lab.formats import counted
 from ftp.lab.palette import BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, VERMILLION, method_color
 from ftp.lab.predictions import calibration, forget, hold_cells, note, outcome, predict
 from ftp.lab.record import LabError, RunRecord, Settings
@@ -319,7 +320,7 @@ def _threads() -> str:
     import torch
 
     count = torch.get_num_threads()
-    return f"{count} thread{'s' if count > 1 else ''}"
+    return counted(count, "thread")
 
 
 def _duration(seconds: float) -> str:

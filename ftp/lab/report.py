@@ -13,7 +13,7 @@ from typing import Any
 
 from ftp.lab.figures import draw
 from ftp.lab.figures.data import about
-from ftp.lab.formats import duration
+from ftp.lab.formats import counted, duration
 from ftp.lab.record import LabError, RunRecord
 from ftp.lab.summary import Metric
 from ftp.lab.table import Cell, columns, groups, rows, title
@@ -93,7 +93,8 @@ def _summary(records: Sequence[RunRecord]) -> str:
     names = ", ".join(group.name for group in run_groups)
     trained = f", {first['trained_on']:,} training pictures" if "trained_on" in first else ""
     weights = f", a network of {first['parameters'] / 1e6:.2g} M weights" if "parameters" in first else ""
-    return f"{names}; {seeds} seed{'s' if seeds > 1 else ''} each; {records[0].settings.steps} steps{trained}{weights}."
+    steps = counted(records[0].settings.steps, "step")
+    return f"{names}; {counted(seeds, 'seed')} each; {steps}{trained}{weights}."
 
 
 def _figures(records: Sequence[RunRecord]) -> Iterable[tuple[str, str, tuple[Any, Any]]]:

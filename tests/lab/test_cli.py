@@ -34,6 +34,11 @@ SENTENCES = [
         "ftp-lab run has no option --steps; steps is a setting: write --set steps=VALUE",
     ),
     ("run digits --seed", "--seed needs a value; see: ftp-lab run --help"),
+    ("table digits --seed 1", "ftp-lab table has no option --seed; did you mean --seeds?"),
+    (
+        "compare digits --methods ftp",
+        "--methods names ftp alone; name two or more to compare: --methods finetune,ftp",
+    ),
     ("run digits --set lr", "--set is 'lr'; it must be name=value, such as --set lr=0.05"),
     ("run digits --set lr=fast", "lr is 'fast'; it must be a number from 1e-08 to 100, such as lr=0.05"),
     ("run digits --set k=2", "k is '2'; it must be a number from 0 to 1, such as k=1.0"),

@@ -10,7 +10,7 @@ from ftp.lab.commands._parser import written_settings
 from ftp.lab.commands._shared import number
 from ftp.lab.commands._stop import Stop
 from ftp.lab.commands._timing import at_a_time, expected
-from ftp.lab.formats import duration
+from ftp.lab.formats import counted, duration
 from ftp.lab.progress import Progress, say
 from ftp.lab.record import LabError, RunRecord, Settings
 from ftp.lab.store import Store
@@ -101,8 +101,7 @@ def _announce(rest: Sequence[Settings], options: Namespace) -> float:
     """Say what begins and how long it will take."""
     from ftp.lab.settings import scale
 
-    plural = "s" if len(rest) > 1 else ""
-    say(f"{len(rest)} run{plural} to make on {options.world}, scale {scale()}; loading")
+    say(f"{counted(len(rest), 'run')} to make on {options.world}, scale {scale()}; loading")
     import torch
 
     from ftp.lab.train import pick_device
@@ -115,8 +114,22 @@ def _announce(rest: Sequence[Settings], options: Namespace) -> float:
     return seconds
 
 
+def named(settings: Settings) -> str:
+    """A run in a line: its method, or the row of the world's table that it is for, and its seed.
+
+    >>> from ftp.lab.settings import resolve
+    >>> named(resolve("scenes", "ftp", {"seed": 2})), named(resolve("scenes", "ftp", {"k": 0}))
+    ('ftp, seed 2', 'FTP, κ = 0, seed 0')
+    """
+    from ftp.lab import worlds
+
+    values, rows = settings.as_dict(), worlds.world(settings.world).beside
+    titles = (t for t, (method, differs) in rows.items() if values.items() >= {"method": method, **differs}.items())
+    return f"{next(titles, settings.method)}, seed {settings.seed}"
+
+
 def _note(outcome: "Outcome", store: Store) -> str:
-    run = f"{outcome.settings.method}, seed {outcome.settings.seed}"
+    run = named(outcome.settings)
     if outcome.error:
         return f"{run}: failed"
     result = next((r.result for r in store.runs(text=outcome.run_id) if r.result), None) or {}
@@ -130,6 +143,5 @@ def tell_failures(outcomes: Sequence["Outcome"]) -> int:
     if failed:
         say(f"{len(failed)} of {len(outcomes)} runs failed:")
     for outcome in failed:
-        settings = outcome.settings
-        say(f"  {settings.method}, seed {settings.seed} (run {outcome.run_id}): {outcome.error}")
+        say(f"  {named(outcome.settings)} (run {outcome.run_id}): {outcome.error}")
     return 1 if failed else 0

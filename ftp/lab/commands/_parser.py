@@ -1,6 +1,7 @@
 """Arguments: argparse with one sentence for each mistake, and the options that several commands share."""
 
 import argparse
+import difflib
 import re
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
@@ -55,10 +56,11 @@ def _meant(name: str, known: Sequence[str]) -> str:
     """What a person may have meant by an option that is not there: a setting, or the nearest option."""
     from ftp.lab.settings import settings_anywhere
 
-    setting = name.lstrip("-").replace("-", "_")
-    if "--set" in known and setting in settings_anywhere():
+    options, setting = [option for option in known if option.startswith("--")], name.lstrip("-").replace("-", "_")
+    is_slip = difflib.get_close_matches(name, options, n=1, cutoff=0.9)  # --seed of a command that has --seeds
+    if not is_slip and "--set" in known and setting in settings_anywhere():
         return f"{setting} is a setting: write --set {setting}=VALUE"
-    return nearest(name, [option for option in known if option.startswith("--")])
+    return nearest(name, options)
 
 
 def whole(name: str, low: int, high: int, example: int) -> Callable[[str], int]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ftp.lab.commands._many import run_all, shared_settings, tell_failures
 from ftp.lab.commands._parser import add_many, choice, chosen, whole
 from ftp.lab.commands._shared import check_target, put, settings_text, store_path, write
+from ftp.lab.formats import counted
 from ftp.lab.progress import say
 from ftp.lab.record import LabError, RunRecord, Settings
 from ftp.lab.worlds import default
@@ -45,6 +46,8 @@ def main(options: Namespace) -> int:
             raise LabError(f"--report is {options.report!r}; it must be a page, such as --report report.html")
         check_target(options.report)
     methods, shared = chosen(options.methods, options.world), shared_settings(options)
+    if len(methods) < 2:
+        raise LabError(f"--methods names {methods[0]} alone; name two or more to compare: --methods finetune,ftp")
     remarks = of(_settled(options.world, methods[0], shared, None, 0)).remarks()
     for remark in remarks:
         say(f"look at: {remark}")
@@ -75,7 +78,7 @@ def _tune(
     settings = [trial.settings for tried in planned.values() for trial in tried]
     if not of(settings[0]).measures.splits("val"):
         raise LabError(f"the world {options.world} has no validation set to choose settings by; write --tune 1")
-    say(f"tuning: {options.tune} settings of each of {len(methods)} methods, chosen by home validation")
+    say(f"tuning: {counted(options.tune, 'setting')} of each of {len(methods)} methods, chosen by home validation")
     outcomes = {outcome.settings: outcome for outcome in run_all(settings, store, options, kinds=())}
     results = {
         record.run_id: record.result or {} for record in store.runs(world=options.world, status="done", limit=None)

@@ -19,7 +19,7 @@ from ftp.lab.commands._parser import (
 )
 from ftp.lab.commands._shared import check_target, columns, put, store_path
 from ftp.lab.commands._stop import Stop
-from ftp.lab.formats import duration
+from ftp.lab.formats import counted, duration
 from ftp.lab.progress import Progress, say
 from ftp.lab.record import (
     CORRUPTIONS,
@@ -109,8 +109,8 @@ def _make(settings: Settings, store: Store, options: Namespace, kinds: Sequence[
     title = method(settings.method).title
     for remark in worlds.of(settings).remarks():
         say(f"{remark}.")
-    what = f"{title} on {settings.world}, seed {settings.seed}: {settings.steps} steps of {settings.batch} images"
-    say(f"{what}, scale {scale()}; loading")
+    length = f"{counted(settings.steps, 'step')} of {settings.batch} images"
+    say(f"{title} on {settings.world}, seed {settings.seed}: {length}, scale {scale()}; loading")
     import torch
 
     from ftp.lab.commands._timing import measure
@@ -119,8 +119,7 @@ def _make(settings: Settings, store: Store, options: Namespace, kinds: Sequence[
     torch.set_num_threads(options.threads)
     device = _device(options.device)
     seconds = measure(settings, device, kinds).run(settings.steps * phases_of(settings))
-    threads = f"{options.threads} thread{'s' if options.threads > 1 else ''}"
-    say(f"device {device}, {threads}; about {duration(seconds)} (Ctrl-C keeps what is done)")
+    say(f"device {device}, {counted(options.threads, 'thread')}; about {duration(seconds)} (Ctrl-C keeps what is done)")
     with Stop() as stop, _Watch(settings, stop) as watch:
         return execute(settings, store, device=device, kinds=kinds, on_event=watch, stop=stop)
 

@@ -21,8 +21,12 @@ def by_both(a: Tensor, b: Tensor) -> list[float]:
     return rows
 
 
-def _case(text: str, a: list[float], b: list[float]) -> Question:
-    return Question(text, (torch.tensor([a]), torch.tensor([b])))
+def _case(text: str, *pairs: tuple[list[float], list[float]]) -> Question:
+    """A question with a row for each pair."""
+    return Question(text, (torch.tensor([a for a, _ in pairs]), torch.tensor([b for _, b in pairs])))
+
+
+X = [1.0, 0.0, 0.0]
 
 
 UNIT = "    a, b = a / a.norm(dim=1, keepdim=True), b / b.norm(dim=1, keepdim=True)\n"
@@ -45,12 +49,17 @@ def my_angle(a, b):
     return torch.rad2deg(2 * half)
 """,
     questions=(
-        _case("(1, 0, 0) and (0, 1, 0)", [1.0, 0.0, 0.0], [0.0, 1.0, 0.0]),
-        _case("(3, 0, 0) and (1, 1, 0)", [3.0, 0.0, 0.0], [1.0, 1.0, 0.0]),
-        _case("(1, 2, -1) and (-2, 0, 1)", [1.0, 2.0, -1.0], [-2.0, 0.0, 1.0]),
-        _case("(1, 0, 0) and (-1, 0, 0)", [1.0, 0.0, 0.0], [-1.0, 0.0, 0.0]),
-        _case("(1, 0, 0) and (1, 0.0001, 0): nearly the same", [1.0, 0.0, 0.0], [1.0, 0.0001, 0.0]),
-        _case("(1, 0, 0) and (-1, 0.0003, 0): nearly opposite", [1.0, 0.0, 0.0], [-1.0, 0.0003, 0.0]),
+        _case("(1, 0, 0) and (0, 1, 0)", (X, [0.0, 1.0, 0.0])),
+        _case("(3, 0, 0) and (1, 1, 0)", ([3.0, 0.0, 0.0], [1.0, 1.0, 0.0])),
+        _case("(1, 2, -1) and (-2, 0, 1)", ([1.0, 2.0, -1.0], [-2.0, 0.0, 1.0])),
+        _case(
+            "two rows, (4, 0, 0) and (0, 0, 1), (1, 1, 0) and (2, 2, 0)",
+            ([4.0, 0, 0], [0, 0, 1.0]),
+            ([1.0, 1.0, 0], [2.0, 2.0, 0]),
+        ),
+        _case("(1, 0, 0) and (-1, 0, 0)", (X, [-1.0, 0.0, 0.0])),
+        _case("(1, 0, 0) and (1, 0.0001, 0): nearly the same", (X, [1.0, 0.0001, 0.0])),
+        _case("(1, 0, 0) and (-1, 0.0003, 0): nearly opposite", (X, [-1.0, 0.0003, 0.0])),
     ),
     judge=equals(by_both),
     mistakes=(
@@ -85,6 +94,27 @@ def my_angle(a, b):
         Mistake(
             "def my_angle(a, b):\n" + UNIT + "    return torch.rad2deg((a * b).sum(dim=1).abs().clamp(max=1).arccos())",
             "you took the size of the cosine; a normal that points the other way is 180° off, not 0°.",
+        ),
+        Mistake(
+            "def my_angle(a, b): return torch.rad2deg((a * b).sum(dim=1).clamp(-1, 1).arccos())",
+            "a . b is the cosine of unit vectors alone: make them unit first. Then look at small angles.",
+        ),
+        Mistake(
+            "def my_angle(a, b):\n"
+            + UNIT
+            + "    return torch.rad2deg(2 * ((a - b).norm(dim=1) / 2).clamp(max=1).arcsin())",
+            "near 180° the sine of the half angle is flat, as the cosine is near 0°; it takes both to see every angle.",
+        ),
+        Mistake(
+            "def my_angle(a, b):\n    a, b = a / a.norm(), b / b.norm()\n"
+            "    return torch.rad2deg(2 * torch.atan2((a - b).norm(dim=1), (a + b).norm(dim=1)))",
+            "a.norm() is the length of all rows together; each row has a length of its own: norm(dim=1, keepdim=True).",
+        ),
+        Mistake(
+            "def my_angle(a, b):\n"
+            + UNIT
+            + "    return torch.rad2deg(2 * torch.atan2((a - b).norm(dim=1), (a + b).norm(dim=1))).mean()",
+            "you took the mean over the rows; an angle for each pair is asked.",
         ),
     ),
     variants=(

@@ -116,6 +116,38 @@ def my_mean_iou(said, truth, classes):
             HEAD + EACH + UNION + "    return sum(float(h / u.clamp(min=1)) for h, u in zip(hits, any_of)) / classes",
             "that is a share from 0 to 1; the score is in percent.",
         ),
+        Mistake(
+            "def my_mean_iou(said, truth, classes):\n    truth = torch.where(truth == 255, 0, truth)\n"
+            + EACH
+            + UNION
+            + "    return 100 * sum(float(h / u.clamp(min=1)) for h, u in zip(hits, any_of)) / classes",
+            "you made the ignored pixels background; nothing is known of them, so they must leave both maps.",
+        ),
+        Mistake(
+            HEAD + EACH + UNION + "    return 100 * sum(float(h / u) for h, u in zip(hits, any_of)) / classes",
+            "a class that is nowhere is 0 / 0 here, and one nan makes the mean nan; divide by union.clamp(min=1).",
+        ),
+        Mistake(
+            HEAD
+            + EACH
+            + UNION
+            + "    return 100 * sum(float(h / u) if u else 1.0 for h, u in zip(hits, any_of)) / classes",
+            "you counted a class that is nowhere as right; the published evaluation counts it as 0.",
+        ),
+        Mistake(
+            HEAD + EACH + "    of_said = [(said == c).sum().clamp(min=1) for c in range(classes)]\n"
+            "    return 100 * sum(float(h / n) for h, n in zip(hits, of_said)) / classes",
+            "you divided by what was said to be c alone (precision); what is c and was missed belongs below, too.",
+        ),
+        Mistake(
+            HEAD + EACH + "    both = [((said == c).sum() + (truth == c).sum()).clamp(min=1) for c in range(classes)]\n"
+            "    return 100 * sum(float(h / n) for h, n in zip(hits, both)) / classes",
+            "the shared pixels are counted twice below, once in each map; the union has them once.",
+        ),
+        Mistake(
+            "def my_mean_iou(said, truth, classes): return 100 * float((said == truth).float().mean())",
+            "that is the share of right pixels, the ignored ones among them: neither what is asked nor of whom.",
+        ),
     ),
     variants=(
         """
