@@ -119,7 +119,8 @@ def _recall(source: Path) -> str:
     at = order.index(number(source))
     if order[at] not in asked:
         sys.exit(f"{source.name}: {path.name} has no questions of lesson {order[at]}; add three, each with its answer")
-    lines = ["## Recall", "", "Answer each aloud, then open it. They are asked again two lessons on."]
+    again = " They are asked again two lessons on." if at + 2 < len(order) else ""
+    lines = ["## Recall", "", f"Answer each aloud, then open it.{again}"]
     for title, lesson in ((None, order[at]), ("From", order[at - 2] if at >= 2 else "")):
         if lesson:
             lines += ["", f"**From lesson {lesson}, two lessons ago**"] if title else []

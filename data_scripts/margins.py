@@ -165,7 +165,8 @@ def shortened(tasks: Tasks) -> float:
     return (tasks.gamma[0] or 0.0) / 2 - (tasks.gamma[-1] or 0.0)
 
 
-FTP, PLAIN, PROBE, FEW, ONE_RATE = "ftp", "finetune", "linear_probe", "low_label", "one_rate_semseg"
+FTP, PLAIN, PROBE, ADAPTER = "ftp", "finetune", "linear_probe", "adapter"
+FEW, ONE_RATE = "low_label", "one_rate_semseg"
 ID, OOD, ALL = result("id"), result("ood_avg"), result("corruption_avg")
 FOG, NOISE = damaged("fog", 5), damaged("gaussian_noise", 5)
 SLOWER = ("gentle", "quarter", "eighth")  # fine-tuning at a half, a quarter and an eighth of its rate
@@ -368,6 +369,9 @@ CLAIMS: dict[str, dict[str, Values]] = {
         "and the frozen encoder is ahead of FTP, in each seed": lambda: minus(
             of_scenes(PROBE, OOD), of_scenes(FTP, OOD)
         ),
+        "the adapter is ahead of FTP on average, too": lambda: minus(
+            of_scenes(ADAPTER, OOD), of_scenes(FTP, OOD)
+        ),
         "but at home FTP is ahead of the frozen encoder": lambda: minus(of_scenes(FTP, ID), of_scenes(PROBE, ID)),
         "with one rate for all FTP's lead is larger, in each seed": lambda: minus(
             minus(of_scenes(FTP, OOD, ONE_RATE), of_scenes(PLAIN, OOD, ONE_RATE)),
@@ -448,7 +452,7 @@ EXACT: dict[str, dict[str, str]] = {
     "15": {
         "saying background everywhere gets more than half of the pixels right": "counted",
         "and an mIoU below 15 %": "counted",
-        "where the prediction is right, or nearly so, the slope of arccos is no number": "a formula",
+        "where the prediction is right, or nearly so, the slope of arccos is not a number": "a formula",
         "the slope of the mean difference is at most 1, everywhere": "a formula",
         "on average two random decoders agree to less than 0.4": LIVE,
         "and some two of eight want opposite ways: their cosine is below -0.3": LIVE,
@@ -456,7 +460,7 @@ EXACT: dict[str, dict[str, str]] = {
         "two trained decoders agree more than two random ones on average": LIVE,
         "after the first step of FTP the encoder is where it was": "the first leash has no length",
         "after 12 steps fine-tuning has moved it at least 5 times as far": LIVE,
-        "and the training loss is the same within a tenth of its start: the decoder does the work": LIVE,
+        "and the training loss of all three is the same within a tenth of its start": LIVE,
         "with κ = 0 leashes get shorter less often": LIVE,
         "and after 12 steps they are longer on average": LIVE,
         "fog costs more than the other three together": LIVE,
