@@ -14,6 +14,7 @@ import streamlit as st
 
 from app.sentences import shown
 from app.widgets import MOST_STEPS, plain
+from app.world import name_chosen
 from ftp.lab import methods, worlds
 from ftp.lab.options import Option
 from ftp.lab.record import LabError
@@ -63,7 +64,7 @@ def _problem(key: str, value: str, allowed: Allowed) -> str:
     close = difflib.get_close_matches(value, names, n=1)
     some = f"one of {len(names)}, such as {names[0]}" if len(names) > MOST else ", ".join(names)
     hint = f"did you mean {close[0]}?" if close else f"it may be {some}"
-    return f"{key} is {value!r} in this link, which is not there; {hint}"
+    return f"{key} is {value!r} in this link, and nothing is called so; {hint}"
 
 
 def _setting(key: str, value: str, option: Option) -> str:
@@ -89,7 +90,8 @@ def check(name: str, view: ModuleType) -> None:
     told = st.session_state.get(KEY, ("", []))
     if told[0] not in ("", name):  # another view
         st.session_state[KEY] = ("", [])
-    wrong = mistakes(view, {key: st.query_params.get_all(key) for key in st.query_params})
+    query = {key: st.query_params.get_all(key) for key in st.query_params}
+    wrong = mistakes(view, {"world": [name_chosen()], **query})
     for key in wrong:
         del st.query_params[key]
     if wrong:

@@ -31,6 +31,8 @@ STYLE = """
 @media (max-width: 40rem) {
   [data-testid=stMainBlockContainer] { padding: 4.2rem 1rem 1.5rem; }
   .st-key-all { overflow-x: auto; }
+  .st-key-all::before { content: "Swipe the plane sideways to see all of it."; font-size: 0.875rem; }
+  .st-key-all::before { position: sticky; left: 0; }
   .st-key-all > [data-testid=stElementContainer] { min-width: 40rem; }
   .st-key-heading [data-testid=stElementContainer]:has(> .stSpace) { display: none; }
 }

@@ -26,11 +26,8 @@ def seed_of(seeds: Sequence[int]) -> int | None:
     linked = st.query_params.get("seed", "")
     options = [MEAN, *(str(seed) for seed in seeds)]
     chosen = st.selectbox("Recorded seeds", options, options.index(linked) if linked in options else 0)
-    if chosen in (None, MEAN):
-        st.query_params.pop("seed", None)
-        return None
-    st.query_params["seed"] = chosen
-    return int(chosen)
+    widgets.remember({"seed": chosen}, {"seed": MEAN})
+    return None if chosen in (None, MEAN) else int(chosen)
 
 
 def choose(only: str | None = None, options: Mapping[str, Any] | None = None) -> RunRecord | None:
@@ -49,10 +46,7 @@ def choose(only: str | None = None, options: Mapping[str, Any] | None = None) ->
     index = list(runs).index(linked) if linked in runs else None
     label = "A finished run of yours, beside the recorded ones"
     run: str | None = st.selectbox(label, list(runs), index=index, format_func=names.__getitem__)
-    if run:
-        st.query_params["run"] = run
-    elif linked:
-        del st.query_params["run"]
+    widgets.remember({"run": run}, {"run": None})
     return runs[run] if run else None
 
 

@@ -1,5 +1,6 @@
 """Which runs are shown, and in which order: words, and conditions on any column such as `OOD > 85` or `lr = 0.05`."""
 
+import math
 import operator
 import re
 from collections.abc import Callable, Sequence
@@ -40,6 +41,17 @@ def parse(text: str) -> tuple[str, list[Condition]]:
     return " ".join(CONDITION.sub(" ", text).split()), conditions
 
 
+def has_words(run: RunRecord, words: str) -> bool:
+    """True if the words stand, as they are, in the name, the id, the world or the method of a run, or in its title.
+
+    >>> has_words(RunRecord("0123456789abcdef", Settings(method="finetune")), "vanilla")
+    True
+    """
+    settings = run.settings
+    fields = (run.name, run.run_id, settings.world, settings.method, title(settings.method))
+    return any(words.casefold() in field.casefold() for field in fields)
+
+
 def columns(run: RunRecord) -> dict[str, Any]:
     """All that a run can be found by."""
     result = run.result or {}
@@ -77,9 +89,23 @@ def problem(conditions: Sequence[Condition], runs: Sequence[RunRecord]) -> str:
     for column, sign, value in conditions:
         if runs and column.casefold() not in folded:
             return f"no run has a column {column}; write one of {', '.join(known)}"
-        if sign not in ("=", "!=") and not re.fullmatch(r"[-+]?[\d.]+(e[-+]?\d+)?", value, re.I):
-            return f"{column} {sign} {value} compares with no number; write one, such as {column} {sign} 0.5"
+        if sign in ("=", "!="):
+            continue
+        held = [other for other in (value_of(run, column) for run in runs) if other not in (None, "")]
+        numbers = [number for number in held if isinstance(number, int | float)]
+        if held and not numbers:
+            return f"{column} holds words, which have no order; write = or !=, such as {column} = {held[0]}"
+        if not _is_number(value):
+            example = f"{column} {sign} {numbers[0]:.4g}" if numbers else f"{column} {sign} 0.5"
+            return f"{column} holds numbers, and {value!r} is none; write one, such as {example}"
     return ""
+
+
+def _is_number(text: str) -> bool:
+    try:
+        return math.isfinite(float(text))
+    except ValueError:
+        return False
 
 
 def _number(column: str, down: bool) -> Callable[[RunRecord], Any]:

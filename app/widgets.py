@@ -242,6 +242,13 @@ def _move_aside() -> None:
     st.toast(plain(f"The damaged store is aside as {aside.name}, in the same folder."))
 
 
+def open_live(settings: Settings, run_id: str = "") -> None:
+    """Go to the view Live, with these settings, and to a run if one is named."""
+    values = {name: str(value) for name, value in settings.as_dict().items()}
+    page = st.Page(lambda: None, title="Live", url_path="live")  # Streamlit knows a page by its address
+    st.switch_page(page, query_params={**values, **({"run": run_id} if run_id else {})})
+
+
 def nobody_trains(record: RunRecord) -> bool:
     """True for a run that waits because another program queued it: no dashboard has promised to train it."""
     dashboard = supervisor()
@@ -258,6 +265,8 @@ def described(settings: Settings) -> str:
 
     >>> described(resolve("digits", "ftp", {"k": 0.5}))
     'FTP, seed 0, 300 steps, k 0.5'
+    >>> described(resolve("scenes", "l2_sp", {"task": "normals"}))
+    'L2-SP, seed 0, 170 steps, task normals'
     """
     usual = _usual(settings)
     words = [title(settings.method), f"seed {settings.seed}", _length(settings)]
@@ -277,9 +286,15 @@ def _length(settings: Settings) -> str:
 
 
 def _usual(settings: Settings) -> dict[str, Value]:
-    """The tuned settings of the same world and method; of a world or a method that is not here, none."""
+    """The tuned settings of the same world and method; of a world or a method that is not here, none.
+
+    Where they differ with an option of the world, such as its task, they are those for that of the run.
+    """
+    divided = recipes.divided_by(settings.world)
+    same = {divided: settings.options[divided]} if divided and divided in settings.options else {}
     try:
-        return resolve(settings.world, settings.method).as_dict()
+        usual = resolve(settings.world, settings.method, same).as_dict()
+        return usual | {name: worlds.world(settings.world).options[name].default for name in same}
     except LabError:
         return {}
 
@@ -324,10 +339,27 @@ def linked(key: str, options: Sequence[str], default: Sequence[str]) -> list[str
 
 def link(key: str, chosen: Sequence[str], default: Sequence[str]) -> None:
     """Put the names that were chosen into the address; the usual choice leaves it short."""
-    if list(chosen) == list(default):
-        st.query_params.pop(key, None)
-    elif st.query_params.get_all(key) != list(chosen):
-        st.query_params[key] = list(chosen)
+    remember({key: list(chosen)}, {key: list(default)})
+
+
+def remember(values: Mapping[str, Any], usual: Mapping[str, Any]) -> None:
+    """Let the address follow the hand: what differs from the usual is written, all at once, and nothing else.
+
+    The browser makes an entry in its history of every change, also of one that changes nothing, and Back goes through
+    them one by one. So a view that was only opened must leave the address as it is.
+    """
+    texts = {name: _texts(value) for name, value in values.items()}
+    is_usual = {name: texts[name] == _texts(usual.get(name)) for name in values}
+    present = {name: st.query_params.get_all(name) for name in values}
+    if changed := {name: texts[name] for name in values if not is_usual[name] and present[name] != texts[name]}:
+        st.query_params.update(changed)
+    for name in values:
+        if is_usual[name] and present[name]:
+            del st.query_params[name]
+
+
+def _texts(value: Any) -> list[str]:
+    return [] if value is None else list(map(str, value)) if isinstance(value, list | tuple) else [str(value)]
 
 
 def choice(
@@ -373,7 +405,8 @@ def _widget(row: Known) -> Value:
     if option.choices:
         divides = row.name == recipes.divided_by(st.session_state.get("world") or worlds.default())
         look = {**shared, "on_change": to_recipe if divides else None}
-        return cast(str, st.selectbox(label, option.choices, option.choices.index(str(row.value)), **look))
+        usual = option.default if divides else row.value  # the address leaves out what a widget begins with
+        return cast(str, st.selectbox(label, option.choices, option.choices.index(str(usual)), **look))
     if isinstance(option.default, str):
         return cast(str, st.text_input(label, str(row.value), **shared))
     if isinstance(row.value, float) and option.high <= 1 and option.low in (0.0, 0.01) and row.value >= 0.01:

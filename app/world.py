@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from types import ModuleType
-from typing import Any
+from typing import Any, Literal
 
 import streamlit as st
 
@@ -33,26 +33,33 @@ def choose() -> World:
         if KEY not in st.query_params and last != first():
             st.query_params[KEY] = last  # the navigation opens another view with an empty address
         look: dict[str, Any] = {"label_visibility": "collapsed", "width": WIDE}
-        chosen = widgets.choice("World", names, first(), KEY, _title, _renew, **look)
+        chosen = widgets.choice("World", names, _usual(), KEY, _title, _renew, **look)
         if chosen != st.session_state.get(LED):
             st.session_state[LAST] = chosen
     return current()
 
 
 def lead(view: ModuleType) -> None:
-    """Open a view in the first world that it fits, as long as the viewer has not chosen another."""
+    """Open a view in the first world that it fits, as long as the viewer has not chosen another.
+
+    The address does not say so: a view writes nothing into it by itself, or the browser's Back would come back to it.
+    """
     last = st.session_state.get(LAST, first())
     if KEY in st.query_params or KEY in st.session_state or last != first():
         return
-    st.session_state[LED] = home = _home(view)
-    if home and home != first():
-        st.query_params[KEY] = home
+    st.session_state[LED] = _home(view)
+
+
+def _usual() -> str:
+    """The world that a view is in as long as nobody chooses: where it was led to, else the first one."""
+    is_free = st.session_state.get(LAST, first()) == first()
+    return (st.session_state.get(LED) if is_free else "") or first()
 
 
 def name_chosen() -> str:
-    """The name of the chosen world; a name that is not there means the first one."""
+    """The name of the chosen world; a name that is not there means the usual one."""
     name = st.session_state.get(KEY) or st.query_params.get(KEY, "")
-    return name if name in worlds.names() else first()
+    return name if name in worlds.names() else _usual()
 
 
 def current() -> World:
@@ -81,8 +88,12 @@ def choose_option(world: World, name: str, values: Sequence[str]) -> World:
 def elsewhere(view: ModuleType, world: World, problem: str) -> None:
     """A view that does not fit the chosen world: why, and a way to one that it fits."""
     st.info(widgets.plain(f"{shown(problem)}."))
+    other: str = view.instead(world) if hasattr(view, "instead") else ""
+    if other and st.button("Open that view", type="primary"):
+        st.switch_page(st.Page(lambda: None, title=other, url_path=other), query_params={KEY: world.name})
     if home := _home(view, besides=world.name):
-        st.button(f"Show it in: {_title(home)}", on_click=_go, args=(home,), type="primary")
+        look: Literal["primary", "secondary"] = "secondary" if other else "primary"
+        st.button(f"Show it in: {_title(home)}", on_click=_go, args=(home,), type=look)
     with widgets.menu():
         widgets.share_link(view.__name__.rpartition(".")[-1], {})
 

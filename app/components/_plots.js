@@ -15,7 +15,7 @@ function loadPlotly() {
 function axis(look, title, more = {}) {
   return { title: { text: title, font: { size: 13, color: look.text }, standoff: 6 }, color: look.text,
     tickfont: { size: 12, color: look.text }, gridcolor: look.grid, linecolor: look.muted, showline: true,
-    zeroline: false, automargin: false, ...more };
+    zeroline: false, automargin: false, exponentformat: "e", ...more };
 }
 
 function layoutOf(look, more = {}) {

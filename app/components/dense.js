@@ -7,10 +7,12 @@ const WIDE = 430, HIGH = 150, LEFT = 36, RIGHT = 18, TOP = 10, BOTTOM = 42;
 const LABELLED = 9; // places: of more, every other has its label
 const STEP = 20; // of the chart's scale, which fits the scene
 const DRAG = 22; // pixels for each place of the dial
+const MOVED = { azimuth: "camera moved round the scene", elevation: "camera raised", roll: "camera tilted" };
 const DASHES = { solid: "none", dash: "9 6", dot: "2 5", dashdot: "9 5 2 5", longdash: "14 6", longdashdot: "14 5 2 5" };
 const still = () => matchMedia("(prefers-reduced-motion: reduce)").matches;
 const rgb = (hex) => [1, 3, 5].map((i) => parseInt(hex.slice(i, i + 2), 16));
 const mixed = (from, to, part) => from.map((v, i) => Math.round(v + (to[i] - v) * part));
+const signed = (value) => `${value < 0 ? "\u2212" : value > 0 ? "+" : ""}${Math.abs(value)}`; // a hyphen is no minus, and lines break at it
 const capital = (text) => text[0].toUpperCase() + text.slice(1);
 
 async function pixelsOf(text) {
@@ -53,6 +55,8 @@ const spoken = ([x, y, z]) => [[Math.abs(x), x > 0 ? "right" : "left"], [Math.ab
 
 function build(root, first, send) {
   let data = first, sheets = null, asked = "", cross = null, timer = 0, later = 0, ends = false, trouble = "", own = { run: "", said: [] };
+  let waiting = null; // the damage that the address names, until there is a guess
+  let dropped = ""; // the damage that turning the camera has taken off: scenes were recorded with one or the other
   const at = { ...data.start };
   const panels = ["picture", "truth", "said", "wrong"].map((name) => {
     const canvas = element("canvas", { class: `map ${name}`, role: "img" });
@@ -70,19 +74,20 @@ function build(root, first, send) {
   const says = element("p", { class: "says", "aria-live": "polite" });
   const here = element("p", { class: "note here" });
   const legend = element("div", { class: "legend" });
+  const about = element("p", { class: "about" });
   const methods = element("div", { class: "methods", role: "group", "aria-label": "Method" });
   const plane = element("svg", { viewBox: `0 0 ${WIDE} ${HIGH}`, role: "img" });
   root.append(
     element("div", { class: "top" }, strip, element("div", { class: "turn" },
       element("div", { class: "kinds" }, element("span", {}, "Camera"), cameras, element("span", {}, "Damage"), damages),
       element("div", { class: "dial" }, dial, shown, play))),
-    four, legend, says, here, element("div", { class: "below" }, methods, plane));
+    four, legend, says, here, element("div", { class: "below" }, methods, plane, about));
 
   const turned = () => data.dials.find((d) => d.name === at.dial);
   const state = () => turned().states[at.place];
   const run = () => data.runs.find((r) => r.method === at.method);
   const isCamera = (d) => d.unit === "°";
-  const label = (d, place) => (isCamera(d) ? `${d.values[place] > 0 ? "+" : ""}${d.values[place]}°` : d.values[place] ? String(d.values[place]) : "clean");
+  const label = (d, place) => (isCamera(d) ? `${signed(d.values[place])}°` : d.values[place] ? String(d.values[place]) : "clean");
   const start = (d) => d.values.indexOf(0);
   const scoreOf = (r, number) => r.scores[at.scene][number];
 
@@ -90,7 +95,14 @@ function build(root, first, send) {
   function settle() {
     if (!data.scene_list[at.scene]) at.scene = 0;
     if (!run()) at.method = data.runs.at(-1).method;
-    if (!turned() || (data.hold && !isCamera(turned()))) [at.dial, at.place] = [data.dials[0].name, start(data.dials[0])];
+    if (!turned()) [at.dial, at.place] = [data.dials[0].name, start(data.dials[0])];
+    if (data.hold && !isCamera(turned())) {
+      waiting = { dial: at.dial, place: at.place };
+      [at.dial, at.place] = [data.dials[0].name, start(data.dials[0])];
+    } else if (waiting && !data.hold) {
+      Object.assign(at, waiting);
+      waiting = null;
+    }
     at.place = clamp(at.place, 0, turned().values.length - 1);
   }
 
@@ -118,16 +130,24 @@ function build(root, first, send) {
     draw();
   }
 
+  // a camera's dial in the place of damage takes the damage off
+  function toCamera(d) {
+    if (!isCamera(turned()) && at.place) dropped = turned().title;
+    waiting = null;
+    [at.dial, at.place] = [d.name, start(d)];
+  }
+
   // choices are buttons that stay the same, so that the keyboard stays on them
   function choices() {
-    strip.replaceChildren(...data.scene_list.map((scene, n) => element("button", { type: "button", class: "thumb", title: scene.title, "aria-label": scene.title,
+    strip.replaceChildren(...data.scene_list.map((scene, n) => element("button", { type: "button", class: "thumb", title: scene.about, "aria-label": scene.title,
       style: `background-image: url(data:image/webp;base64,${data.thumbs}); background-size: ${100 * data.across}% ${100 * Math.ceil(data.scene_list.length / data.across)}%; ` +
         `background-position: ${(100 * (n % data.across)) / (data.across - 1)}% ${data.scene_list.length > data.across ? (100 * Math.floor(n / data.across)) / (Math.ceil(data.scene_list.length / data.across) - 1) : 0}%`,
-      onclick: () => { at.scene = n; stop(); load(); rest(); } }, element("span", {}, scene.name))));
+      onclick: () => { at.scene = n; dropped = ""; stop(); load(); rest(); } }, element("span", {}, scene.name))));
     for (const [group, fits] of [[cameras, isCamera], [damages, (d) => !isCamera(d)]]) {
       group.replaceChildren(...data.dials.filter(fits).map((d) => element("button", { type: "button", "data-name": d.name, onclick: () => {
         stop();
-        [at.dial, at.place] = [d.name, isCamera(d) ? start(d) : Math.max(at.dial === d.name ? at.place : 0, 3)];
+        if (isCamera(d)) toCamera(d);
+        else [at.dial, at.place, dropped] = [d.name, Math.max(at.dial === d.name ? at.place : 0, 3), ""];
         draw(); rest();
       } }, isCamera(d) ? d.short : capital(d.title))));
     }
@@ -190,17 +210,22 @@ function build(root, first, send) {
       button.querySelector(".numbers").textContent = own === null ? "–" : withUnit(own, data.metric, 1);
     });
     chart(d);
+    about.textContent = data.standing;
     if (trouble) { says.textContent = trouble; return; }
     if (!sheets) { says.textContent = "The pictures are on their way."; return; }
     const drawn = paint();
-    const moved = camera ? (d.values[at.place] ? `${d.title} by ${label(d, at.place)}` : "as it was taken") : at.place ? `${d.title}, severity ${at.place}` : "clean";
+    const off = dropped ? [`${dropped} off again`] : [], turn = d.values[at.place] ? [`the ${MOVED[d.name] ?? d.title} by ${label(d, at.place)}`] : [];
+    const changes = camera ? [...off, ...turn] : at.place ? [`${d.title} at severity ${at.place}`] : [];
+    const taken = changes.length ? `with ${changes.join(" and ")}` : "on the untouched picture";
     const names = { picture: "Picture", truth: "Truth", said: `${run().name} says`, wrong: data.classes.length ? "Wrong pixels" : "Angle to the truth" };
     for (const p of panels) {
       p.title.textContent = names[p.name];
-      p.canvas.setAttribute("aria-label", `${names[p.name]}: ${scene.title}, ${moved}`);
+      p.canvas.setAttribute("aria-label", `${names[p.name]}: ${scene.title}, ${taken}`);
     }
-    const share = drawn.counted ? `${fixed((100 * drawn.bad) / drawn.counted, 0)} % of the pixels ${data.classes.length ? "wrong" : `off by more than ${OFF}°`}` : "";
-    says.textContent = value === null ? `${capital(scene.title)}: ${data.nothing}` : `${run().name}, ${moved}: ${withUnit(value, data.metric, 1)} ${data.metric.name} in this picture, ${share}.`;
+    const share = drawn.counted ? `${fixed((100 * drawn.bad) / drawn.counted, 0)}\u00a0% of the pixels ${data.classes.length ? "wrong" : `off by more than ${OFF}°`}` : "";
+    const score = value === null ? `${capital(scene.name)}: ${data.nothing}` : `${run().name} ${taken}: ${withUnit(value, data.metric, 1)} ${data.metric.name}, ${share}.`;
+    const coming = waiting ? data.dials.find((known) => known.name === waiting.dial) : null;
+    says.textContent = coming ? `${score} ${capital(coming.title)} comes after your guess.` : score;
     probe(drawn);
   }
 
@@ -214,10 +239,10 @@ function build(root, first, send) {
     const [x, y] = cross, name = (n) => data.classes[n] ?? `label ${n}`;
     if (data.classes.length) {
       const is = drawn.truth(x, y), says = drawn.said(x, y);
-      here.textContent = is === IGNORED ? `Here: not counted; said is ${name(says)}.` : is === says ? `Here: ${name(is)}, and so it is said.` : `Here: ${name(is)}; said is ${name(says)}.`;
+      here.textContent = is === IGNORED ? `Here: not counted. The network says ${name(says)}.` : `Here: ${name(is)}${is === says ? ", and the network says so too" : `, but the network says ${name(says)}`}.`;
     } else {
       const is = direction(drawn.truth, x, y), says = direction(drawn.said, x, y), known = [0, 1, 2].some((c) => drawn.truth(x, y, c));
-      here.textContent = known ? `Here the surface faces ${spoken(is)}; said is ${spoken(says)}, ${fixed(degrees(is, says), 0)}° apart.` : `Here: not counted; said is ${spoken(says)}.`;
+      here.textContent = known ? `Here the surface faces ${spoken(is)}. The network says ${spoken(says)}, ${fixed(degrees(is, says), 0)}° off.` : `Here: not counted. The network says ${spoken(says)}.`;
     }
   }
 
@@ -244,10 +269,11 @@ function build(root, first, send) {
   }
 
   function legends() {
-    const chip = (style, text, kind = "chip") => element("span", { class: "entry" }, element("span", { class: kind, style }), text);
+    const chip = (style, text, why = {}) => element("span", { class: "entry", ...why }, element("span", { class: "chip", style }), text);
+    const rim = { title: data.not_counted };
     const grey = `background: repeating-linear-gradient(135deg, ${data.look.ignored} 0 3px, ${data.look.hatch} 3px 6px)`;
     if (data.classes.length) {
-      legend.replaceChildren(...data.classes.map((name, n) => chip(`background: ${data.colors[n]}`, name)), chip(grey, "not counted"));
+      legend.replaceChildren(...data.classes.map((name, n) => chip(`background: ${data.colors[n]}`, name)), chip(grey, "not counted", rim));
       return;
     }
     const ball = element("canvas", { width: 44, height: 44, class: "ball", role: "img", "aria-label": "A ball in these colours" }), context = ball.getContext("2d"), pixels = context.createImageData(44, 44);
@@ -257,15 +283,16 @@ function build(root, first, send) {
     }
     context.putImageData(pixels, 0, 0);
     legend.replaceChildren(element("span", { class: "entry" }, ball, "as on this ball: red to the right, green up, blue toward you"),
-      element("span", { class: "entry" }, "0°", element("span", { class: "ramp", style: `background: linear-gradient(90deg, ${data.look.right}, ${data.look.wrong})` }), `${FAR}° and more`), chip(grey, "not counted"));
+      element("span", { class: "entry" }, "0°", element("span", { class: "ramp", style: `background: linear-gradient(90deg, ${data.look.right}, ${data.look.wrong})` }), `${FAR}° and more`), chip(grey, "not counted", rim));
   }
 
   const soon = painter(draw);
   function rest() {
     clearTimeout(later);
-    later = setTimeout(() => send("rested", { scene: at.scene, method: at.method, dial: at.dial, place: at.place }), 300);
+    // the turn makes it news where the hand rests once more at the place that the browser's Back has left
+    later = setTimeout(() => send("rested", { ...at, ...waiting, turn: data.turn }), 300);
   }
-  function set(place) { at.place = clamp(place, 0, turned().values.length - 1); soon(); rest(); }
+  function set(place) { waiting = null; at.place = clamp(place, 0, turned().values.length - 1); soon(); rest(); }
   function stop() { clearInterval(timer); timer = 0; play.textContent = "▶ Play"; }
   function toggle() {
     if (timer) { stop(); return; }
@@ -276,21 +303,21 @@ function build(root, first, send) {
   }
   dial.addEventListener("input", () => { stop(); set(Number(dial.value)); });
 
-  // dragging the picture turns the camera
+  // dragging the picture turns the camera; a mere click leaves all as it is
   let drag = null;
   const picture = panels[0].canvas;
   picture.addEventListener("pointerdown", (event) => {
     const d = isCamera(turned()) ? turned() : data.dials.find(isCamera);
     stop();
-    if (d.name !== at.dial) [at.dial, at.place] = [d.name, start(d)];
-    drag = { x: event.clientX, y: event.clientY, place: at.place, tall: d.name === "elevation" };
+    drag = { x: event.clientX, y: event.clientY, camera: d, place: d.name === at.dial ? at.place : start(d) };
     picture.setPointerCapture(event.pointerId);
   });
   picture.addEventListener("pointermove", (event) => {
     if (!drag) return;
-    const far = drag.tall ? event.clientY - drag.y : drag.x - event.clientX;
-    const place = clamp(drag.place + Math.round(far / DRAG), 0, turned().values.length - 1);
-    if (place !== at.place) set(place);
+    const { camera } = drag, far = camera.name === "elevation" ? event.clientY - drag.y : drag.x - event.clientX;
+    const place = clamp(drag.place + Math.round(far / DRAG), 0, camera.values.length - 1);
+    if (camera.name !== at.dial && place !== drag.place) toCamera(camera);
+    if (camera.name === at.dial && place !== at.place) set(place);
   });
   for (const name of ["pointerup", "pointercancel"]) picture.addEventListener(name, () => { drag = null; });
 
@@ -319,7 +346,12 @@ function build(root, first, send) {
       const who = (sent) => sent.runs.map((r) => r.method + r.run_id).join(), other = who(next) !== who(data);
       const anew = other || ["world", "task", "dark"].some((key) => data[key] !== next[key]);
       if (other || next.world !== data.world || next.task !== data.task) sheets = null;
-      if (other) at.method = next.runs.find((r) => r.run_id)?.method ?? next.start.method;
+      if (next.turn !== data.turn) { // not by the hand: it was the browser's Back, or another task
+        Object.assign(at, next.start);
+        [waiting, dropped] = [null, ""];
+        clearTimeout(later);
+        stop();
+      }
       data = next;
       settle();
       if (anew) { choices(); legends(); }

@@ -1,8 +1,10 @@
 """A scene with truth, prediction and errors of every pixel, and a dial; its drawing is in dense.js."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
+
+import streamlit as st
 
 from app.components._look import component
 from ftp.lab.figures.template import style
@@ -23,7 +25,7 @@ STYLE = """
 .choices button { padding: 0 0.55rem; min-height: 1.7rem; font-size: 0.9rem; }
 button[aria-pressed=true] { border: 2px solid var(--st-primary-color); font-weight: 700; }
 .dial { display: flex; gap: 0.8rem; align-items: center; margin-top: 0.2rem; }
-.dial strong { min-width: 4rem; font-variant-numeric: tabular-nums; }
+.dial strong { min-width: 4rem; font-variant-numeric: tabular-nums; white-space: nowrap; }
 .dial button { flex: none; padding: 0 0.6rem; min-width: 5.6rem; }
 .four { display: grid; grid-template-columns: repeat(4, minmax(0, 12.9rem)); gap: 0.2rem 0.8rem; margin: 0.25rem 0; }
 figure { margin: 0; }
@@ -42,15 +44,21 @@ figcaption { font-size: 0.9rem; font-weight: 600; white-space: nowrap; overflow:
 .note { font-size: 0.875rem; margin: 0; }
 .says { margin: 0.2rem 0 0; }
 .here { min-height: 1.5em; }
-.below { display: grid; grid-template-columns: minmax(13rem, 17rem) minmax(0, 28rem); gap: 0.3rem 1.5rem;
-  align-items: center; }
+.below { display: grid; grid-template-columns: minmax(13rem, 17rem) minmax(0, 28rem) minmax(9rem, 1fr);
+  gap: 0.3rem 1.2rem; align-items: center; }
+.about { font-size: 0.875rem; line-height: 1.4; margin: 0; max-width: 44rem;
+  color: color-mix(in srgb, var(--st-text-color) 75%, var(--st-background-color)); }
 .methods { display: grid; gap: 0.25rem; }
 .methods button { display: grid; grid-template-columns: 34px 1fr auto; gap: 0.6rem; align-items: center;
   text-align: left; padding: 0 0.6rem; min-height: 1.75rem; font-size: 0.925rem; }
+@media (max-width: 76rem) {
+  .below { grid-template-columns: minmax(13rem, 17rem) minmax(0, 28rem); }
+  .about { grid-column: 1 / -1; }
+}
 @media (max-width: 46rem) {
   .top, .below { grid-template-columns: minmax(0, 1fr); }
   .strip { grid-template-columns: repeat(5, minmax(0, 1fr)); }
-  .thumb { width: 100%; height: 3.4rem; }
+  .thumb { width: 100%; height: 2.9rem; }
   .four { grid-template-columns: repeat(2, minmax(0, 1fr)); }
 }
 """
@@ -77,8 +85,10 @@ class ShownDense:
     task: str
     metric: Metric
     data: Mapping[str, Any]
-    scenes: Sequence[tuple[str, str]]  # a short name, and a whole one
+    scenes: Sequence[tuple[str, str, str]]  # a short name, a whole one, and what a scene of this kind looks like
     nothing: str  # why a picture may count nothing
+    not_counted: str  # which pixels have no truth
+    standing: str  # what the scores stand on
     your_run: Mapping[str, Any] | None = None  # what a worker has computed of a run of the viewer's own
 
     @property
@@ -93,8 +103,14 @@ class ShownDense:
         return {**runs, YOURS: self.your_run} if self.your_run else runs
 
 
-def dense(shown: ShownDense, start: Place, dark: bool, hold: bool) -> Place:
-    """Show it; the place where the hand rested last comes back. hold: no damage until there is a guess."""
+def dense(
+    shown: ShownDense, start: Place, turn: int, dark: bool, *, hold: bool, on_rest: Callable[[Place], None]
+) -> None:
+    """Show a place, and tell `on_rest` where the hand rests after it was moved.
+
+    turn: a new number has the browser go to `start`; with the old one the hand stays where it is.
+    hold: no damage until there is a guess.
+    """
     task, data = shown.of_task, shown.data
     colors = palette(dark)
     runs = []
@@ -109,7 +125,7 @@ def dense(shown: ShownDense, start: Place, dark: bool, hold: bool) -> Place:
         "task": shown.task,
         "side": data["side"],
         "across": COLUMNS,
-        "scene_list": [{"name": name, "title": title} for name, title in shown.scenes],
+        "scene_list": [{"name": name, "title": title, "about": about} for name, title, about in shown.scenes],
         "thumbs": data["thumbs"],
         "dials": data["dials"],
         "poses": data["poses"],
@@ -118,13 +134,19 @@ def dense(shown: ShownDense, start: Place, dark: bool, hold: bool) -> Place:
         "metric": asdict(shown.metric),
         "runs": runs,
         "start": asdict(start),
+        "turn": turn,
         "look": {"right": colors.grid, "wrong": colors.loss, "ignored": colors.anchor, "hatch": colors.paper},
         "nothing": shown.nothing,
+        "not_counted": shown.not_counted,
+        "standing": shown.standing,
         "dark": dark,
         "hold": hold,
     }
-    state = _COMPONENT(key="dense", data=sent, default={"rested": asdict(start)}, on_rested_change=lambda: None)
-    return checked(state["rested"], shown, start)
+
+    def rested() -> None:
+        on_rest(checked(st.session_state["dense"].get("rested"), shown, start))
+
+    _COMPONENT(key="dense", data=sent, on_rested_change=rested)
 
 
 def checked(sent: Any, shown: ShownDense, start: Place) -> Place:

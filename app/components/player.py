@@ -28,7 +28,7 @@ STYLE = """
   text-overflow: ellipsis; border-radius: 3px; min-height: 1.12em; font-variant-numeric: tabular-nums; }
 .ftp-player .strip .key { float: right; }
 .ftp-player .strip.mapped { width: 15.2rem; }
-.ftp-player .strip.mapped .row { gap: 0.6rem; }
+.ftp-player .strip.mapped .row { gap: 0.6rem; clear: right; }
 .ftp-player .strip.mapped .cell { display: grid; grid-template-columns: repeat(3, 1fr); gap: 2px; }
 .ftp-player .strip.mapped .said { aspect-ratio: 1;
   background-color: color-mix(in srgb, var(--st-text-color) 8%, transparent); }

@@ -19,7 +19,7 @@ PICTURE = (
 )
 
 
-def show(world: World, severity: int) -> dict[str, Any]:
+def show(world: World, severity: int, start: int) -> dict[str, Any]:
     """Pictures and bars of the finished runs; what was chosen, for the address."""
     left, right = st.columns([1, 3], gap="medium")
     with left:
@@ -38,7 +38,6 @@ def show(world: World, severity: int) -> dict[str, Any]:
     with left:
         linked = st.query_params.get("kind", "")
         kind = st.selectbox("Kind of damage", kinds, kinds.index(linked) if linked in kinds else 0, format_func=_spoken)
-        st.query_params["kind"] = kind
         st.markdown(PICTURE)
     rows = [_row(record, kind) for record in (chosen, *_alike(world, chosen)) if kind in _damaged(record)]
     with right:
@@ -48,7 +47,7 @@ def show(world: World, severity: int) -> dict[str, Any]:
         st.caption(
             "One bar for each finished run on these pictures with this network; one seed cannot tell who is better."
         )
-    st.query_params["severity"] = str(rested)
+    widgets.remember({"kind": kind, "severity": rested}, {"kind": kinds[0], "severity": start})
     return {"run": chosen.run_id, "kind": kind, "severity": rested}
 
 

@@ -61,14 +61,14 @@ def render() -> None:
         if by == "picture" or found:
             cells = found.cells if found else asked.answers(thing)
             alpha, _ = answers(_shown(world, asked, thing, found), _networks(asked, cells, found), alpha, hold, _pick)
-    st.query_params["alpha"] = f"{alpha:g}"
     caption = st.session_state.get("caption", "") if by == "caption" else None
     params: dict[str, Any] = {"by": by, "alpha": f"{alpha:g}"}
     if by == "picture":
-        st.query_params["thing"] = params["thing"] = asked.things[thing]
+        params["thing"] = asked.things[thing]
     else:
-        st.query_params.pop("thing", None)
         params["caption"] = caption
+    first = asked.things[typical(asked)] if by == "picture" else None
+    widgets.remember({"alpha": params["alpha"], "thing": params.get("thing")}, {"alpha": "1", "thing": first})
     if not hold and (by == "picture" or found):
         widgets.data_table(rows(asked, found.cells if found else asked.answers(thing), found is not None), "ask")
     python = python_of(world.name, asked.things[thing], caption)

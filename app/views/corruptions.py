@@ -31,6 +31,7 @@ PICTURE = (
 )
 Scores = Mapping[str, Mapping[int, float]]  # by method and seed
 GUESSES = ("Vanilla FT (plain fine-tuning)", "FTP", "About the same")
+START = 3  # severity
 ALL = "all_kinds"  # their mean, which is what the guess is about
 LINK: dict[str, Any] = {"kind": (ALL, *corruptions()), "severity": (0.0, 5.0)}
 
@@ -38,15 +39,20 @@ LINK: dict[str, Any] = {"kind": (ALL, *corruptions()), "severity": (0.0, 5.0)}
 def misfit(world: World) -> str:
     if world.own or has_extra("corruptions", world.name):
         return ""
-    if has_extra("dense", world.name):
+    if instead(world):
         return f"Damage in {world.title} is shown pixel by pixel, in the view Scenes"
     return f"Nothing damaged was recorded in {world.title}"
+
+
+def instead(world: World) -> str:
+    """The view that shows the damage of a world whose answers are maps."""
+    return "dense" if has_extra("dense", world.name) else ""
 
 
 def render() -> None:
     world = current()
     if not has_extra("corruptions", world.name):
-        selection = _damaged.show(world, _start())
+        selection = _damaged.show(world, _start(), START)
         code = python_of(str(selection.get("kind", "fog")), int(selection.get("severity", 3)), world.name)
         widgets.sharing("corruptions", selection, code, run_chooser.lesson("12", "06"))
         return
@@ -59,7 +65,6 @@ def render() -> None:
         linked = st.query_params.get("kind", "")
         index = kinds.index(linked if linked in kinds else ALL)
         kind = st.selectbox("Kind of damage", kinds, index, format_func=spoken) or ALL
-        st.query_params["kind"] = kind
         seed = run_chooser.seed_of(seeds)
         chosen = run_chooser.choose()
         st.markdown(PICTURE)
@@ -77,7 +82,7 @@ def render() -> None:
             metric,
             widgets.waits(guess),
         )
-    st.query_params["severity"] = str(severity)
+    widgets.remember({"kind": kind, "severity": severity}, {"kind": ALL, "severity": START})
     if chosen and your_row is None:
         about = "All 19 kinds at five severities"
         run = chosen.run_id
@@ -270,5 +275,5 @@ def _your_row(record: RunRecord, kind: str) -> dict[str, Any] | None:
 
 
 def _start() -> int:
-    severity = st.query_params.get("severity", "3")
-    return int(severity) if severity in list("012345") else 3
+    severity = st.query_params.get("severity", "")
+    return int(severity) if severity in list("012345") else START

@@ -63,7 +63,8 @@ def render() -> None:
     inputs = [_within(by_input.get(name), *limits) for name, limits in INPUTS.items()]
     settings: dict[str, Any] = {"x": x, "y": y, "gamma": gamma, "circle": str(circle).lower(), "matrix": number}
     settings |= dict(zip(INPUTS, inputs, strict=True))
-    _remember(settings)
+    usual = {name: limits[2] for name, limits in {**LIMITS, **INPUTS}.items()} | {"circle": "false"}
+    widgets.remember({name: settings[name] for name in usual}, usual)
     with right:
         widgets.answer(
             f"{sentence(row)} So a shaken input can shake the layer's change by at most {gamma:.2f} times as much."
@@ -123,11 +124,3 @@ def _within(value: Any, low: float, high: float, default: float) -> float:
     except (TypeError, ValueError):
         return default
     return round(number, 2) if math.isfinite(number) and low <= number <= high else default
-
-
-def _remember(settings: dict[str, Any]) -> None:
-    """The address bar follows the hand, so that a reload or a copied address finds the same picture."""
-    for name, value in settings.items():
-        text = str(value)
-        if name != "matrix" and st.query_params.get(name) != text:
-            st.query_params[name] = text

@@ -35,6 +35,7 @@ TRAINED_ANEW = (
 LESSON = "04_learning_the_leash"
 GUESS = "First guess: which layers will get the longest leash?"
 NO_LEASH = "First guess: which layers will walk farthest from W₀?"
+YOUR_RUN = "your last run"  # in the session, which outlives a visit to another view
 WHAT_IFS = {"frozen": "frozen", "free": "unconstrained"}
 EARLY, LATE = "early layers", "late layers"
 ENDED = {"failed": "This run failed", "interrupted": "This run was interrupted", "stopped": "This run was stopped"}
@@ -45,6 +46,7 @@ def misfit(world: World) -> str:
 
 
 def render() -> None:
+    _back_to_your_run()
     st.caption(PICTURE + (SHIFTED if current().shifts else "") + LEARNED)
     with st.container(key="live"):  # by these names player.py puts the guess first on a phone, then the charts
         left, right = st.columns([1, 3.6], gap="medium")
@@ -64,7 +66,7 @@ def render() -> None:
         widgets.sharing("live", settings.as_dict(), widgets.python_of(settings), LESSON)
         return
     if record.settings != settings:
-        top.caption("The run beside has other settings; Train runs these.")
+        top.caption("The run on the right has other settings; Train starts one with these.")
     with first:
         guess = widgets.predict("guess", GUESS if _has_gamma(record) else NO_LEASH, (EARLY, LATE))
     with right:
@@ -76,6 +78,16 @@ def render() -> None:
     shown = {name: st.query_params.get(name, "") for name in ("run", "other")}
     widgets.sharing("live", {**settings.as_dict(), **shown}, widgets.python_of(record.settings), LESSON)
     _tables(record)
+
+
+def _back_to_your_run() -> None:
+    """Who left this view while a run was under way comes back to that run; the navigation has an empty address."""
+    run_id = st.session_state.get(YOUR_RUN, "")
+    if not run_id or st.query_params.keys() - {"world"} or not widgets.in_store(run_id):
+        return
+    record = supervisor().store.load(run_id)
+    if record.settings.world == current().name and record.status in ("queued", "running"):
+        widgets.open_live(record.settings, run_id)
 
 
 def _settings(extra: dict[str, str]) -> Settings:
@@ -100,7 +112,7 @@ def _leave_what_if(top: Any, settings: Settings) -> None:
 
 def _train(settings: Settings, other: str = "") -> None:
     """Ask for a run; its id in the address lets a reload, or a friend, come back to it."""
-    st.query_params["run"] = supervisor().submit(settings, viewer())
+    st.query_params["run"] = st.session_state[YOUR_RUN] = supervisor().submit(settings, viewer())
     _put("other", other)
     for name in WHAT_IFS:
         _put(name, str(settings.options.get(name, "")))

@@ -50,7 +50,7 @@ def render() -> None:
         step = steps_of(trace, _start(trace), chosen.run_id if chosen else "")
         widgets.answer(answer(next(one for one in trace["steps"] if one["step"] == step)))
         st.caption(_about(trace))
-    st.query_params["step"] = str(step)
+    widgets.remember({"step": step}, {"step": first_step(trace)})
     if guess:
         left.markdown(
             f"{'Right' if guess == GUESSES[2] else 'Look again, at step 1'}: γ starts at 1e-8, so the first step is "
@@ -114,4 +114,9 @@ def _your_trace(record: RunRecord, layer: str) -> dict[str, Any] | None:
 def _start(trace: dict[str, Any]) -> int:
     steps = [str(one["step"]) for one in trace["steps"]]
     step = st.query_params.get("step", "")
-    return int(step) if step in steps else int(steps[min(START - 1, len(steps) - 1)])
+    return int(step) if step in steps else first_step(trace)
+
+
+def first_step(trace: dict[str, Any]) -> int:
+    """The step that the view begins with."""
+    return int(trace["steps"][min(START, len(trace["steps"])) - 1]["step"])

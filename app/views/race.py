@@ -85,6 +85,8 @@ def _images(run: RunRecord) -> str:
     if len(run.evals) < 2 or None in counts[0]:
         return "Evaluations on the way stand on few images, the last one on all."
     (few, few_shifted), (many, many_shifted) = counts
+    if (few, few_shifted) == (many, many_shifted):
+        return f"Every point stands on {few} images at home and {few_shifted} of each shift."
     return f"On the way: {few} images at home, {few_shifted} of each shift; at the end: {many} and {many_shifted}."
 
 
@@ -106,7 +108,7 @@ def _seed(world: World, chosen: Sequence[str]) -> int | None:
         return int(st.number_input("seed", 0, 2**31 - 1, 0, key="seed", bind="query-params"))
     linked = ONE if "seed" in st.query_params or st.query_params.get("seeds") == ONE else MEAN
     which = st.radio("Seeds", (MEAN, ONE), index=(MEAN, ONE).index(linked), horizontal=True, key="seeds")
-    st.query_params["seeds"] = which
+    widgets.remember({"seeds": which}, {"seeds": MEAN})
     if which == MEAN:
         st.query_params.pop("seed", None)
         return None
@@ -170,7 +172,7 @@ def _train(wanted: Sequence[Settings], runs: Sequence[RunRecord | None]) -> None
 def _under_way(runs: Sequence[RunRecord]) -> None:
     """How far the runs are that are not done, and a way to stop them."""
     if not runs:
-        st.caption("All of these are there already; they replay.")
+        st.caption("These runs are finished; you see them replayed.")
         return
     places = [place for place in (supervisor().place(run.run_id) for run in runs) if place is not None]
     seconds = max((place.seconds for place in places), default=0.0) + supervisor().expected(runs[-1].settings)

@@ -1,9 +1,9 @@
 """Runs: find, compare, rename, replay, export, delete."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 import streamlit as st
 
@@ -11,8 +11,8 @@ from app import run_filter, widgets
 from app.limits import viewer
 from app.sentences import shown
 from app.supervisor import supervisor
-from app.world import current
-from ftp.lab import methods, recipes
+from app.world import TITLES, current
+from ftp.lab import methods, recipes, worlds
 from ftp.lab.figures import FIGURES
 from ftp.lab.figures.curves import names
 from ftp.lab.record import STATUSES, LabError, RunRecord
@@ -33,6 +33,7 @@ OVERLAYS = {
     "constraint_final": "leashes at the end",
     "distance": "distance from W₀",
 }
+OF_STEPS = ("training", "constraint_final", "distance")  # pictures that show every step, or the last one
 LINK = {
     "of": (ANY, *methods.names()),
     "status": (ANY, *STATUSES),
@@ -45,18 +46,30 @@ def misfit(world: World) -> str:
     return ""
 
 
+class Wanted(NamedTuple):
+    """What the viewer looks for; ANY where a filter lets every run through."""
+
+    text: str
+    method: str
+    status: str
+    task: str  # a value of the option that the world's recipes are divided by
+    order: str
+    recorded: bool
+
+
 def render() -> None:
     _undo()
     chosen: list[RunRecord] = []
-    text, method, status, recorded, order = _filter()
-    words, conditions = run_filter.parse(text)
-    runs = _fitting(words, method, status, recorded, current().name)
+    wanted = _filter()
+    words, conditions = run_filter.parse(wanted.text)
+    stored, recorded = _stored(wanted, words), _recorded(wanted, words)
+    runs = [*stored, *(run for run in recorded if all(run.run_id != other.run_id for other in stored))]
     problem = run_filter.problem(conditions, runs)
+    runs = run_filter.sort([run for run in runs if run_filter.fits(run, conditions)], wanted.order)
     if problem:
         widgets.refuse(problem)
-    runs = run_filter.sort([run for run in runs if run_filter.fits(run, conditions)], order)
-    if not runs:
-        widgets.answer("No run fits; train one in Live, or show the recorded ones.")
+    elif not runs:
+        widgets.answer(_why_none(wanted, words, conditions))
     else:
         done = sum(run.status == "done" for run in runs)
         count = f"{len(runs)} runs, {done} of them done" if len(runs) > 1 else f"1 run, {runs[0].status}"
@@ -71,11 +84,12 @@ def render() -> None:
             elif chosen:
                 _compare(chosen)
             else:
-                _all([run for run in runs if run.status == "done"])
+                _all(runs, {run.run_id for run in stored}, wanted.task)
         widgets.data_table([_line(run) for run in runs], "runs", label="All numbers: table and download")
     _bin()
-    link = {"text": text, "of": method, "status": status, "recorded": recorded, "runs": [run.run_id for run in chosen]}
-    link |= {"order": order if order != run_filter.NEWEST else None}
+    link = {"text": wanted.text, "of": wanted.method, "status": wanted.status, "recorded": wanted.recorded}
+    link |= {"runs": [run.run_id for run in chosen]}
+    link |= {"order": wanted.order if wanted.order != run_filter.NEWEST else None}
     if chosen:
         link["picture"] = st.session_state.get("picture")
     widgets.sharing("runs", link, PYTHON, LESSON)
@@ -87,33 +101,82 @@ for run in Store().runs():
     print(run.run_id, run.status, run.settings.method, run.name)"""
 
 
-def _filter() -> tuple[str, str, str, bool, str]:
+def _filter() -> Wanted:
     shared: dict[str, Any] = {"bind": "query-params"}
     with st.container(horizontal=True, vertical_alignment="bottom"):
         text = st.text_input("Find", key="text", placeholder="ftp  OOD > 85  lr = 0.05", help=run_filter.HELP, **shared)
         titles = {ANY: ANY, **{name: methods.method(name).title for name in methods.names()}}
         method = widgets.choice("Method", list(titles), ANY, "of", titles.__getitem__)
+        task = _task(current())
         status = st.selectbox("Status", (ANY, *STATUSES), key="status", **shared)
         order = widgets.choice("Order", list(run_filter.ORDERS), run_filter.NEWEST, "order", str)
         recorded = st.toggle("recorded runs too", value=True, key="recorded", **shared)
-    return text, method, status, recorded, order
+    return Wanted(text, method, status, task, order, recorded)
 
 
-def _fitting(text: str, method: str, status: str, recorded: bool, world: str) -> list[RunRecord]:
-    of, state = (None if choice == ANY else choice for choice in (method, status))
-    stored = supervisor().store.runs(world=world, method=of, status=state, text=text or None, limit=MOST)
-    if not recorded or status not in (ANY, "done"):
-        return stored
-    words = text.casefold().strip()
-    more = [
-        run
-        for run in widgets.recorded_runs(world)
-        if run.points
-        and of in (None, run.settings.method)
-        and words in f"{run.run_id}\n{run.settings.world}\n{run.settings.method}".casefold()
-        and not any(run.run_id == other.run_id for other in stored)
-    ]
-    return [*stored, *sorted(more, key=lambda run: -run.created)]
+def _task(world: World) -> str:
+    """One value of the option that divides the world's recipes, such as its task, or ANY; the address keeps it."""
+    divided = recipes.divided_by(world.name)
+    if not divided:
+        return ANY
+    names = [ANY, *(world.options[divided].choices or ())]
+    start = names.index(widgets.linked(divided, names, [ANY])[0])
+    # not the key of Live's own widget of this option, which knows no ANY
+    key = f"runs of one {divided} in {world.name}"
+    chosen: str = st.selectbox(divided.capitalize(), names, start, format_func=_task_title, key=key)
+    widgets.link(divided, [chosen], [ANY])
+    return chosen
+
+
+def _task_title(name: str) -> str:
+    return TITLES.get(name, name)
+
+
+def _task_of(run: RunRecord) -> str:
+    """What a run was trained for; "" in a world with one recipe for all."""
+    divided = recipes.divided_by(run.settings.world)
+    if not divided:
+        return ""
+    usual = worlds.world(run.settings.world).options[divided].default
+    return str(run.settings.options.get(divided, usual))
+
+
+def _stored(wanted: Wanted, words: str) -> list[RunRecord]:
+    """The newest runs of this machine that fit; the store knows neither titles of methods nor tasks."""
+    of, state = (None if choice == ANY else choice for choice in (wanted.method, wanted.status))
+    limit = MOST if not words and wanted.task == ANY else None
+    runs = supervisor().store.runs(world=current().name, method=of, status=state, limit=limit)
+    return [run for run in runs if _fits_the_rest(run, wanted, words)][:MOST]
+
+
+def _recorded(wanted: Wanted, words: str) -> list[RunRecord]:
+    if not wanted.recorded or wanted.status not in (ANY, "done"):
+        return []
+    runs = (run for run in widgets.recorded_runs(current().name) if wanted.method in (ANY, run.settings.method))
+    return sorted((run for run in runs if _fits_the_rest(run, wanted, words)), key=lambda run: -run.created)
+
+
+def _fits_the_rest(run: RunRecord, wanted: Wanted, words: str) -> bool:
+    return wanted.task in (ANY, _task_of(run)) and run_filter.has_words(run, words)
+
+
+def _why_none(wanted: Wanted, words: str, conditions: Sequence[run_filter.Condition]) -> str:
+    """Why the list is empty, and what would fill it."""
+    narrowed = [f"the words '{words}'"] if words else []
+    narrowed += [" ".join(condition) for condition in conditions]
+    if wanted.method != ANY:
+        narrowed.append(f"the method {methods.method(wanted.method).title}")
+    if wanted.task != ANY:
+        narrowed.append(f"the {recipes.divided_by(current().name)} {_task_title(wanted.task)}")
+    if wanted.status != ANY:
+        narrowed.append(f"the status {wanted.status}")
+    hidden = not wanted.recorded and wanted.status in (ANY, "done") and widgets.recorded_runs(current().name)
+    more = ", or show the recorded ones" if hidden else ""
+    if not narrowed:
+        return f"Nothing has been trained here yet; train a run in Live{more}."
+    if len(narrowed) > 1:
+        return f"No run fits {', '.join(narrowed[:-1])} and {narrowed[-1]} together; change one of them{more}."
+    return f"No run fits {narrowed[0]}; {'clear them or try others' if words else 'clear it or try another'}{more}."
 
 
 def _line(run: RunRecord) -> dict[str, Any]:
@@ -166,16 +229,42 @@ def _pick(runs: Sequence[RunRecord]) -> list[RunRecord]:
     return [run for run in map(widgets.record_of, ticked) if run is not None]
 
 
-def _all(runs: Sequence[RunRecord]) -> None:
-    """All runs of the table in one plane, until some are ticked; of other pictures, only those that fit the newest."""
-    runs = [run for run in runs if _scored(run) == _scored(runs[0])]
-    if runs and runs[0].measures.splits("shift"):
-        with st.container(key="all"):
-            widgets.chart(
-                FIGURES["id_ood"].draw(runs, dark=widgets.dark(), each=True, height=HEIGHT),
-                f"ID against OOD of {len(runs)} runs, one point each",
-                key="plane of all",
-            )
+def _all(runs: Sequence[RunRecord], own: Collection[str], task: str) -> None:
+    """The finished runs of the table in one plane, until some are ticked: of one task, and scored on the same pictures.
+
+    own: the ids of the runs that were trained here; the newest of them decides what is shown.
+    """
+    done = sorted((run for run in runs if run.status == "done"), key=lambda run: (run.run_id not in own, -run.created))
+    if not done:
+        return
+    shown_task = task if task != ANY else _task_to_show(done, own)
+    same_task = [run for run in done if _task_of(run) == shown_task]
+    plotted = [run for run in same_task if _scored(run) == _scored(same_task[0])]
+    if not plotted[0].measures.splits("shift"):
+        return
+    fig = FIGURES["id_ood"].draw(plotted, dark=widgets.dark(), each=True, height=HEIGHT)
+    points = sum(len(trace.x) for trace in fig.data)
+    part = f"{points} of the {len(runs)} runs listed"
+    if len(same_task) < len(done):
+        divided = recipes.divided_by(current().name).capitalize()
+        fig.update_layout(
+            title_subtitle_text=f"{_task_title(shown_task)}: {part}; choose another {divided} to see its runs"
+        )
+    elif len(plotted) < len(done):
+        fig.update_layout(title_subtitle_text=f"{part}; the others have scores on other pictures")
+    elif points < len(done):
+        fig.update_layout(title_subtitle_text=f"{part}; of equal settings and seeds the newest")
+    fig.update_layout(dragmode=False)  # on a phone a finger then scrolls the plane, which is wider than the screen
+    with st.container(key="all"):
+        widgets.chart(fig, f"ID against OOD of {part}, one point each", key="plane of all")
+
+
+def _task_to_show(done: Sequence[RunRecord], own: Collection[str]) -> str:
+    """The task of the newest run that was trained here, else the world's usual one; "" where there are no tasks."""
+    divided = recipes.divided_by(current().name)
+    usual = str(current().options[divided].default) if divided else ""
+    no_own = done[0].run_id not in own
+    return usual if no_own and any(_task_of(run) == usual for run in done) else _task_of(done[0])
 
 
 def _scored(run: RunRecord) -> tuple[Any, ...]:
@@ -185,15 +274,18 @@ def _scored(run: RunRecord) -> tuple[Any, ...]:
 
 def _one(run: RunRecord) -> None:
     st.subheader("The chosen run", anchor=False)
-    st.text(f"{run.name or 'without a name'}: {widgets.described(run.settings)} ({run.status})")
+    named = f"{run.name}: " if run.name else ""
+    st.text(f"{named}{widgets.described(run.settings)} ({run.status})")
     if run.error:
         st.text(run.error)
     stored = widgets.in_store(run.run_id)
     may_change = stored and supervisor().may_change(run.run_id, viewer())
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        if st.button("Replay", type="primary", icon=":material/replay:", key="replay"):
-            settings = {name: str(value) for name, value in run.settings.as_dict().items()}
-            st.switch_page(_live(), query_params={**settings, "run": run.run_id})
+        if _has_no_steps(run):
+            if st.button("Train it in Live", type="primary", icon=":material/play_arrow:", key="train"):
+                widgets.open_live(run.settings)
+        elif st.button("Replay", type="primary", icon=":material/replay:", key="replay"):
+            widgets.open_live(run.settings, run.run_id)
         st.download_button("Export as JSON", _json(run), f"{run.run_id}.json", "application/json", on_click="ignore")
         if may_change:
             if st.button("Delete", key="delete") and widgets.attempt(lambda: supervisor().delete(run.run_id, viewer())):
@@ -205,16 +297,18 @@ def _one(run: RunRecord) -> None:
                     lambda: supervisor().store.rename(run.run_id, name)
                 ):
                     st.rerun()
-    if not stored:
+    if _has_no_steps(run):
+        st.caption("Of this run only the scores were recorded; train it yourself to watch every step.")
+    elif not stored:
         st.caption("This run comes with the kit; it can be replayed and exported, not renamed or deleted.")
     elif not may_change:
         st.caption("This run is not yours alone; it can be replayed and exported, not renamed or deleted.")
     _overlay([run])
 
 
-def _live() -> Any:
-    """The page of the view Live; Streamlit knows a page by its address."""
-    return st.Page(lambda: None, title="Live", url_path="live")
+def _has_no_steps(run: RunRecord) -> bool:
+    """True if only the scores of a finished run are there: to save room, most recordings leave the steps out."""
+    return run.status == "done" and not run.points
 
 
 def _json(run: RunRecord) -> str:
@@ -284,7 +378,7 @@ def _ends(runs: Sequence[RunRecord], labels: Sequence[str], key: str) -> dict[st
 
 
 def _overlay(runs: Sequence[RunRecord]) -> None:
-    labels = {name: label for name, label in OVERLAYS.items() if name in FIGURES and _fits(name, len(runs))}
+    labels = {name: label for name, label in OVERLAYS.items() if name in FIGURES and _fits(name, runs)}
     names = list(labels)
     index = names.index(widgets.linked("picture", names, names)[0])
     name = st.radio(
@@ -297,6 +391,10 @@ def _overlay(runs: Sequence[RunRecord]) -> None:
         label_visibility="collapsed",
     )
     widgets.link("picture", [name], names[:1])
+    if name == "id_ood" and len({_task_of(run) for run in runs}) > 1:
+        divided = recipes.divided_by(current().name)
+        st.info(f"Runs of more than one {divided} have no common plane: their scores measure different things.")
+        return
     try:
         fig = FIGURES[name].draw(list(runs), dark=widgets.dark())
         lines = FIGURES[name].table(list(runs))
@@ -308,5 +406,11 @@ def _overlay(runs: Sequence[RunRecord]) -> None:
     widgets.data_table(lines, name)
 
 
-def _fits(name: str, count: int) -> bool:
-    return count == 1 if FIGURES[name].needs == "one" else name != "curves" or count > 1
+def _fits(name: str, runs: Sequence[RunRecord]) -> bool:
+    """True for a picture of so many runs; a lone run's curves are in its picture of the training, if it has one."""
+    without_steps = any(map(_has_no_steps, runs))
+    if name in OF_STEPS and without_steps:
+        return False
+    if name == "curves":
+        return len(runs) > 1 or without_steps
+    return len(runs) == 1 or FIGURES[name].needs != "one"

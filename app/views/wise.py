@@ -68,7 +68,7 @@ def render() -> None:
         order, about = Order("wise", chosen.run_id), "21 points on the line"
         run_chooser.ask(order, order.path(supervisor().store).exists, "Compute the curve of this run", about)
     widgets.data_table(table([*curves, *([your_curve] if your_curve else [])]), "wise")
-    st.query_params["alpha"] = f"{alpha:g}"
+    widgets.remember({"alpha": f"{alpha:g}"}, {"alpha": f"{START:g}"})
     settings: dict[str, Any] = {"alpha": f"{alpha:g}", "seed": seed, "run": chosen.run_id if chosen else None}
     lessons = ("06", "03") if current().unanchored else ("14", "06")
     widgets.sharing("wise", settings, python_of(alpha, chosen, current().name), run_chooser.lesson(*lessons))

@@ -155,14 +155,14 @@ def test_words_that_read_as_numbers_can_be_looked_for(view: str, field: str, wor
 @pytest.mark.parametrize(
     ("view", "key", "value", "sentence"),
     [
-        ("live", "method", "fpt", "Method is 'fpt' in this link, which is not there; did you mean ftp?"),
+        ("live", "method", "fpt", "Method is 'fpt' in this link, and nothing is called so; did you mean ftp?"),
         ("live", "lr", "fast", "Lr is 'fast'; it must be a number"),
         ("live", "steps", "5000", "Steps is '5000'; this page trains at most 2000"),
         ("live", "optimizer", "sdg", "Optimizer is 'sdg'; it must be sgd"),
-        ("race", "methods", "adpter", "Methods is 'adpter' in this link, which is not there; did you mean adapter?"),
+        ("race", "methods", "adpter", "Methods is 'adpter' in this link, and nothing is called so; did you mean adapt"),
         ("race", "seeds", "all of them", "Seeds is 'all of them' in this link"),
         ("corruptions", "severity", "9", "Severity is '9' in this link; it must be a number from 0 to 5."),
-        ("corruptions", "kind", "fogg", "Kind is 'fogg' in this link, which is not there; did you mean fog?"),
+        ("corruptions", "kind", "fogg", "Kind is 'fogg' in this link, and nothing is called so; did you mean fog?"),
         ("wise", "alpha", "half", "Alpha is 'half' in this link; it must be a number from 0 to 1."),
         ("geometry", "gamma", "7", "Gamma is '7' in this link; it must be a number from 0 to 2."),
         ("runs", "status", "ready", "Status is 'ready' in this link"),

@@ -9,6 +9,7 @@ from app_views import bold, keep, open_view
 
 from app.supervisor import supervisor
 from app.views import runs
+from app.widgets import recorded_runs
 from ftp.lab.recordings import recorded
 from ftp.lab.store import serialisation
 
@@ -17,13 +18,38 @@ def shown(page):
     return page.dataframe[0].value
 
 
+def plane_of(page):
+    return json.loads(page.get("plotly_chart")[0].proto.spec)
+
+
+def points_in(plane):
+    return sum(len(trace["x"]) for trace in plane["data"])
+
+
+def keep_scenes(run_id, task, **changes):
+    """A recorded run of the world of scenes, which has three tasks, put into the server's store under another id."""
+    group = "methods" if task == "semseg" else task
+    run = replace(recorded("scenes", method="ftp", seed=0, group=group)[0], run_id=run_id, created=2e9, **changes)
+    run = replace(run, settings=replace(run.settings, seed=77), result={**run.result, "run_id": run_id, "seed": 77})
+    supervisor().store.import_(serialisation.to_form(run, "test"))
+
+
+def of_scenes(task=None):
+    return [run for run in recorded_runs("scenes") if task in (None, run.settings.options["task"])]
+
+
+def different(some):
+    """How many points they are: of runs with equal settings and seeds the plane shows the newest."""
+    return len({str(run.settings.as_dict()) for run in some})
+
+
 def test_recorded_runs_are_there_from_the_start():
     page = open_view("runs")
-    there = {run.run_id for run in recorded() if run.points}
+    there = {run.run_id for run in recorded()}  # also those that are recorded without their steps
     assert set(shown(page)["id"]) == there
     assert bold(page)[0].startswith(f"{len(there)} runs, {len(there)} of them done")
     page.toggle(key="recorded").set_value(False).run()
-    assert bold(page)[0].startswith("No run fits")
+    assert bold(page)[0] == "Nothing has been trained here yet; train a run in Live, or show the recorded ones."
 
 
 def test_a_run_of_ones_own_is_in_the_plane_with_the_recorded_ones():
@@ -35,8 +61,7 @@ def test_a_run_of_ones_own_is_in_the_plane_with_the_recorded_ones():
     run = replace(old, run_id="00000000000000aa", measures=measures, settings=settings, result=result)
     supervisor().store.import_(serialisation.to_form(run, "test"))
     page = open_view("runs")
-    plane = json.loads(page.get("plotly_chart")[0].proto.spec)
-    assert sum(len(trace["x"]) for trace in plane["data"]) == 1 + sum(bool(run.points) for run in recorded())
+    assert points_in(plane_of(page)) == 1 + len(recorded())
 
 
 def test_finding_by_name_method_and_status():
@@ -69,7 +94,7 @@ def test_a_link_ticks_the_same_runs_and_shows_the_same_picture():
     again = open_view("runs", runs=kept, picture="distance")
     assert again.radio(key="picture").value == "distance"
     assert "picture=distance" in next(code.value for code in again.code if "/runs?" in code.value)
-    assert any(t.value == "without a name: TPGM, seed 0, 300 steps (done)" for t in again.text)
+    assert any(t.value == "TPGM, seed 0, 300 steps (done)" for t in again.text)
 
 
 def test_ticks_stay_with_their_runs_when_others_arrive(one):
@@ -113,25 +138,123 @@ def test_what_is_exported_can_be_taken_in_again():
 
 def test_runs_are_filtered_by_column_and_sorted_and_the_link_says_so():
     page = open_view("runs", text="OOD > 85 seed = 0", order="best OOD first")
-    there = [run for run in recorded() if run.points and run.settings.seed == 0 and run.result["ood_avg"] > 85]
+    there = [run for run in recorded() if run.settings.seed == 0 and run.result["ood_avg"] > 85]
     assert list(shown(page)["id"]) == [r.run_id for r in sorted(there, key=lambda r: -r.result["ood_avg"])]
     link = parse_qs(urlsplit(next(code.value for code in page.code if "/runs?" in code.value)).query)
     assert (link["text"], link["order"]) == (["OOD > 85 seed = 0"], ["best OOD first"])
     page = open_view("runs", text="tpgm lr<=1 status=done")
-    assert list(shown(page)["id"]) == [run.run_id for run in recorded(method="tpgm") if run.points]
+    assert set(shown(page)["id"]) == {run.run_id for run in recorded(method="tpgm")}
 
 
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
         ("speed > 3", "No run has a column speed; write one of world, method"),
-        ("OOD > high", "OOD > high compares with no number; write one, such as OOD > 0.5."),
+        ("OOD > banana", "OOD holds numbers, and 'banana' is none; write one, such as OOD > "),
+        ("ood <= 1.2.3", "Ood holds numbers, and '1.2.3' is none; write one, such as ood <= "),
+        ("seed < nan", "Seed holds numbers, and 'nan' is none; write one, such as seed < "),
+        ("method > ftp", "Method holds words, which have no order; write = or !=, such as method = "),
     ],
 )
 def test_a_search_that_cannot_be_meant_is_told(text, sentence):
     page = open_view("runs")
     page.text_input(key="text").set_value(text).run()
     assert page.error[0].value.replace("\\", "").startswith(sentence)
+    assert bold(page) == []  # one sentence says it
+
+
+@pytest.mark.parametrize(
+    ("query", "sentence"),
+    [
+        ({"text": "nowhere"}, "No run fits the words 'nowhere'; clear them or try others."),
+        ({"text": "OOD > 99.9"}, "No run fits OOD > 99.9; clear it or try another."),
+        ({"status": "failed"}, "No run fits the status failed; clear it or try another."),
+        (
+            {"text": "nowhere", "of": "tpgm"},
+            "No run fits the words 'nowhere' and the method TPGM together; change one of them.",
+        ),
+        (
+            {"of": "tpgm", "recorded": "false"},
+            "No run fits the method TPGM; clear it or try another, or show the recorded ones.",
+        ),
+    ],
+)
+def test_an_empty_list_says_what_would_fill_it(query, sentence):
+    assert bold(open_view("runs", **query))[0] == sentence
+
+
+def test_words_are_looked_for_in_the_titles_of_methods_too(monkeypatch):
+    keep("00000000000000aa", method="finetune", created=1e9)
+    keep("00000000000000bb", method="tpgm", name="newer", created=2e9)
+    monkeypatch.setattr(runs, "MOST", 1)  # what does not fit takes no place in the list
+    page = open_view("runs", text="vanilla", recorded="false")
+    assert list(shown(page)["id"]) == ["00000000000000aa"]
+    page = open_view("runs", text="VANILLA ft")
+    assert set(shown(page)["id"]) == {"00000000000000aa", *(run.run_id for run in recorded(method="finetune"))}
+
+
+def test_a_run_recorded_without_its_steps_can_be_trained_but_not_replayed():
+    bare = next(run for run in recorded(method="tpgm") if not run.points)
+    page = open_view("runs", runs=bare.run_id)
+    assert "Train it in Live" in [button.label for button in page.button]
+    assert "Replay" not in [button.label for button in page.button]
+    assert list(page.radio(key="picture").options) == ["curves", "ID against OOD"]
+    assert not page.info
+
+
+def test_the_plane_shows_one_task_and_says_which():
+    page = open_view("runs", world="scenes")
+    assert list(page.selectbox(key="runs of one task in scenes").options) == ["any", "Things", "Parts", "Normals"]
+    things, every = different(of_scenes("semseg")), len(of_scenes())
+    assert len(shown(page)) == every
+    plane = plane_of(page)
+    assert points_in(plane) == things
+    said = f"Things: {things} of the {every} runs listed; choose another Task to see its runs"
+    assert plane["layout"]["title"]["subtitle"]["text"] == said
+
+
+def test_the_plane_shows_the_task_of_the_newest_run_that_was_trained_here():
+    keep_scenes("00000000000000aa", "normals", name="older")
+    keep_scenes("00000000000000bb", "parts", name="newer")
+    page = open_view("runs", world="scenes", order="best OOD first")
+    plane, parts = plane_of(page), 1 + different(of_scenes("parts"))
+    assert points_in(plane) == parts
+    said = plane["layout"]["title"]["subtitle"]["text"]
+    assert said.startswith(f"Parts: {parts} of the {2 + len(of_scenes())} runs listed")
+    assert not any("task=" in note["text"] for note in plane["layout"]["annotations"])
+
+
+def test_runs_are_filtered_by_task_and_the_address_says_so():
+    keep_scenes("00000000000000aa", "semseg")
+    keep_scenes("00000000000000bb", "parts")
+    page = open_view("runs", world="scenes")
+    page.selectbox(key="runs of one task in scenes").select("parts").run()
+    assert set(shown(page)["id"]) == {"00000000000000bb", *(run.run_id for run in of_scenes("parts"))}
+    assert page.query_params["task"] == "parts"
+    plane = plane_of(page)
+    assert points_in(plane) == 1 + different(of_scenes("parts"))
+    assert "Parts" not in plane["layout"]["title"]["subtitle"]["text"]  # the viewer has said so
+    link = parse_qs(urlsplit(next(code.value for code in page.code if "/runs?" in code.value)).query)
+    assert (link["world"], link["task"]) == (["scenes"], ["parts"])
+    again = open_view("runs", world="scenes", task="parts")
+    assert list(shown(again)["id"]) == list(shown(page)["id"])
+    again.selectbox(key="runs of one task in scenes").select("any").run()
+    assert "task" not in again.query_params
+    assert len(shown(again)) == 2 + len(of_scenes())
+
+
+def test_a_task_that_is_not_there_is_told_and_left_out():
+    page = open_view("runs", world="scenes", task="banana")
+    assert page.warning[0].value.replace("\\", "").startswith("Task is 'banana'")
+    assert page.selectbox(key="runs of one task in scenes").value == "any"
+    assert len(shown(page)) == len(of_scenes())
+
+
+def test_ticked_runs_of_two_tasks_have_no_common_plane():
+    ids = [of_scenes(task)[0].run_id for task in ("semseg", "parts")]
+    page = open_view("runs", world="scenes", runs=ids, picture="id_ood")
+    assert page.info[0].value.startswith("Runs of more than one task have no common plane")
+    assert not page.get("plotly_chart")
 
 
 def test_what_chosen_runs_differ_in_is_shown_and_nothing_else():

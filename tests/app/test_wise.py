@@ -91,7 +91,8 @@ def test_an_end_within_the_noise_is_as_good_as_right():
 def test_a_link_carries_alpha(asked, alpha):
     page = open_view("wise", alpha=asked)
     assert sent(page)["alpha"] == alpha
-    assert page.query_params["alpha"] in (f"{alpha:g}", [f"{alpha:g}"])
+    # where it stands at first, the address stays short
+    assert page.query_params.get("alpha") in ((None,) if alpha == view.START else (f"{alpha:g}", [f"{alpha:g}"]))
 
 
 @pytest.mark.slow

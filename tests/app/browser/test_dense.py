@@ -9,6 +9,7 @@ from browsers import axe, settled
 from playwright.sync_api import Locator, Page, expect
 from servers import Server
 
+from app.page import view
 from ftp.lab import worlds
 from ftp.lab.jobs import Order
 from ftp.lab.map_sheets import tiles_of
@@ -20,7 +21,7 @@ from ftp.lab.store import Store
 pytestmark = pytest.mark.slow
 WORLD = next(name for name in worlds.names() if worlds.load(name).dense and has_extra("dense", name))
 DATA = extra("dense", WORLD)
-OPEN = f"/dense?world={WORLD}&guess=no"
+OPEN = f"/dense?world={WORLD}&guess=no&scene=0"
 PIXELS = (
     "c => [...c.getContext('2d').getImageData(0, 0, c.width, c.height).data].reduce((a, b, i) => (a * 31 + b) % 1e9, 7)"
 )
@@ -79,7 +80,7 @@ def test_camera_damage_and_method_move_all_four(visit: Callable[..., Page]) -> N
     expect(four).to_have_attribute("data-bad", str(wrong("ftp", state("gaussian_noise", 5))[1]))
     dial.press("Home")
     expect(four).to_have_attribute("data-bad", str(wrong("ftp", 0)[1]))
-    page.wait_for_url(re.compile("dial=gaussian_noise.*at=0|at=0.*dial=gaussian_noise"))
+    page.wait_for_url(re.compile("dial=gaussian_noise$"))  # its start is what a dial without a value means
     page.reload()
     ready(page)
     expect(page.get_by_role("slider", name="Severity of gaussian noise")).to_have_value("0")
@@ -95,11 +96,100 @@ def test_dragging_the_picture_turns_the_camera_and_the_arrow_keys_tell_a_pixel(v
     page.mouse.move(box["x"] + 60, box["y"] + 80, steps=5)
     page.mouse.up()
     places = DATA["dials"][0]["values"].index(0) + 4  # 90 pixels
+    expect(page.locator(".says")).to_contain_text("Vanilla FT with the camera moved round the scene by +40°: ")
     expect(page.get_by_role("slider", name="Camera round the scene")).to_have_value(str(places))
     page.locator(".four").focus()
     page.keyboard.press("ArrowRight")
     expect(page.locator(".here")).to_contain_text(re.compile("^Here"))
     expect(page.locator(".cross").first).to_be_visible()
+
+
+def test_dragging_a_damaged_picture_says_that_the_damage_is_off_and_a_click_leaves_it(
+    visit: Callable[..., Page],
+) -> None:
+    page = visit(f"{OPEN}&dial=fog&at=5")
+    ready(page)
+    damaged = f"{score('finetune', state('fog', 5)):.1f}\u00a0% mIoU"
+    expect(page.locator(".says")).to_contain_text(f"Vanilla FT with fog at severity 5: {damaged}")
+    box = page.locator("canvas.picture").bounding_box()
+    assert box
+    page.mouse.move(box["x"] + 60, box["y"] + 80)
+    page.mouse.down()
+    page.mouse.up()
+    expect(page.get_by_role("slider", name="Severity of fog")).to_have_value("5")
+    page.mouse.down()
+    page.mouse.move(box["x"] + 104, box["y"] + 80, steps=5)
+    page.mouse.up()
+    expect(page.locator(".says")).to_contain_text(
+        "with fog off again and the camera moved round the scene by \u221220°: "
+    )
+    page.wait_for_url(re.compile("at=-20$"))
+    page.get_by_role("button", name="Fog").click()
+    expect(page.locator(".says")).to_contain_text("Vanilla FT with fog at severity 3: ")
+
+
+def test_the_browsers_back_leaves_the_view_and_undoes_a_move(visit: Callable[..., Page]) -> None:
+    page, title = visit("/geometry"), view("geometry").TITLE
+    settled(page)
+    heading = page.get_by_role("heading", level=1)
+    page.get_by_role("link", name="Scenes").first.click()
+    ready(page)
+    scene = page.locator(".thumb[aria-pressed=true]").inner_text()
+    assert not any(f"{name}=" in page.url for name in ("scene", "method", "dial", "at"))
+    page.go_back()
+    expect(heading).to_have_text(title)
+
+    page.get_by_role("link", name="Scenes").first.click()
+    ready(page)
+    length = page.evaluate("history.length")
+    dial = page.get_by_role("slider", name="Camera round the scene")
+    start = str(DATA["dials"][0]["values"].index(0))
+    dial.press("End")
+    page.wait_for_url(re.compile("at=60"))
+    page.get_by_role("button", name="FTP", exact=False).click()
+    page.wait_for_url(re.compile("method=ftp"))
+    assert page.evaluate("history.length") == length + 2  # one for each move
+    page.get_by_role("link", name="Geometry").first.click()
+    expect(heading).to_have_text(title)
+    page.go_back()
+    expect(dial).to_have_value(str(len(DATA["dials"][0]["values"]) - 1))
+    expect(page.locator(".methods [aria-pressed=true]")).to_contain_text("FTP")
+    ready(page)
+
+    page.go_back()
+    expect(page.locator(".methods [aria-pressed=true]")).to_contain_text("Vanilla FT")
+    page.go_back()
+    expect(dial).to_have_value(start)
+    expect(page.locator(".thumb[aria-pressed=true]")).to_have_text(scene)
+    settled(page)
+    dial.press("End")  # where the hand rested before
+    page.wait_for_url(re.compile("at=60"))
+
+
+def test_the_damage_of_a_link_waits_for_the_guess_and_stays_in_the_address(visit: Callable[..., Page]) -> None:
+    page = visit(f"/dense?world={WORLD}&scene=0&dial=fog&at=5")
+    four = ready(page)
+    expect(four).to_have_attribute("data-bad", str(wrong("finetune", 0)[1]))
+    expect(page.locator(".says")).to_contain_text("Fog comes after your guess.")
+    page.get_by_role("button", name="FTP", exact=False).click()
+    page.wait_for_url(re.compile("method=ftp.*dial=fog.*at=5"))
+    page.locator("[data-testid=stRadio] label", has_text="Brightness").click()
+    expect(four).to_have_attribute("data-bad", str(wrong("ftp", state("fog", 5))[1]))
+    expect(page.get_by_role("slider", name="Severity of fog")).to_have_value("5")
+    page.get_by_text("Parts", exact=True).click()  # asks anew
+    expect(page.get_by_text("Guess first.")).to_be_visible()
+    expect(page.get_by_role("button", name="Fog")).to_be_disabled()
+    page.get_by_text("Things", exact=True).click()
+    expect(page.get_by_role("slider", name="Severity of fog")).to_have_value("5")
+    expect(four).to_have_attribute("data-bad", str(wrong("ftp", state("fog", 5))[1]))
+
+
+def test_what_is_not_counted_and_the_thumbnails_are_explained(visit: Callable[..., Page]) -> None:
+    page = visit(OPEN)
+    ready(page)
+    expect(page.locator(".entry", has_text="not counted")).to_have_attribute("title", re.compile("frosted glass"))
+    expect(page.locator(".thumb", has_text="night")).to_have_attribute("title", re.compile("lamp in the dark"))
+    expect(page.locator("svg text", has_text="60°").first).to_have_text("\u221260°")
 
 
 def test_tasks_and_scenes(visit: Callable[..., Page]) -> None:
@@ -112,7 +202,7 @@ def test_tasks_and_scenes(visit: Callable[..., Page]) -> None:
     assert float(four.get_attribute("data-angle") or "nan") == pytest.approx(angle, abs=0.5)
     page.get_by_text("Parts", exact=True).click()
     page.get_by_role("button", name="home 5").click()  # without a figure
-    expect(page.locator(".says")).to_contain_text("nothing here counts in this task")
+    expect(page.locator(".says")).to_contain_text("Home 5: no pixel of it counts in this task")
     assert axe(page) == []
 
 
@@ -125,6 +215,11 @@ def test_it_fits_a_laptop_and_a_phone(visit: Callable[..., Page], dark: bool) ->
     phone = visit(OPEN, width=390, height=844, dark=dark)
     ready(phone)
     assert phone.evaluate("document.documentElement.scrollWidth") == 390
+    picture, about = phone.locator("canvas.picture").bounding_box(), phone.locator(".about").bounding_box()
+    assert picture
+    assert about
+    assert picture["y"] + picture["height"] / 2 < 844  # seen without scrolling
+    assert picture["y"] < about["y"]
     assert axe(phone) == []
 
 
@@ -137,7 +232,7 @@ def test_a_run_of_ones_own_is_computed_and_stands_beside_the_others(visit: Calla
     page.get_by_role("button", name="Show what this run says").click()
     yours = page.locator(".methods button", has_text="Yours: Frozen encoder")
     expect(yours).to_have_attribute("aria-pressed", "true")
-    expect(page.locator(".says")).to_contain_text("Yours: Frozen encoder, as it was taken")
+    expect(page.locator(".says")).to_contain_text("Yours: Frozen encoder on the untouched picture")
     page.locator(".thumb").nth(5).click()
     with Store(server.store) as store:
         said = Order("pixels", record.run_id).result(store)

@@ -71,6 +71,35 @@ def test_a_recorded_run_replays_at_once_and_every_control_works(visit: Callable[
     assert axe(page) == []
 
 
+def test_who_leaves_a_run_under_way_comes_back_to_it(visit: Callable[..., Page]) -> None:
+    page = visit("/live?steps=2000&batch=2&seed=77")
+    settled(page)
+    page.get_by_role("button", name="Train").click()
+    page.wait_for_url(re.compile("run=[0-9a-f]{16}"))
+    run = re.findall("run=([0-9a-f]{16})", page.url)[0]
+    page.get_by_role("link", name="Geometry").first.click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("A row of weights on a leash")
+    page.get_by_role("link", name="Live").first.click()
+    page.wait_for_url(re.compile(f"run={run}"))
+    expect(page.get_by_role("spinbutton", name="seed")).to_have_value("77")
+    page.get_by_role("button", name="Stop").click()
+    expect(page.get_by_text("This run was stopped")).to_be_visible()
+    page.get_by_role("link", name="Geometry").first.click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("A row of weights on a leash")
+    page.get_by_role("link", name="Live").first.click()
+    expect(page.get_by_text("Recorded run: FTP")).to_be_visible()
+
+
+def test_the_task_of_a_link_stays_in_the_address(visit: Callable[..., Page]) -> None:
+    page = visit("/live?world=scenes&task=normals&guess=no")
+    page.wait_for_selector(".ftp-player .strip.mapped .said[style*='image/webp']")
+    settled(page)
+    assert "task=normals" in page.url
+    truths = page.locator(".ftp-player .strip .cell").first.locator("span").nth(2)
+    source = truths.evaluate("e => e.style.backgroundImage")
+    assert source.partition(",")[2][:-2] == extra("pictures_task-normals", "scenes")["truths"]
+
+
 def test_train_grows_the_lines_in_place_and_stop_and_reload_keep_them(
     visit: Callable[..., Page], server: Server
 ) -> None:

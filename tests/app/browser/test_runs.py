@@ -14,7 +14,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 def test_a_run_is_found_and_replayed(visit: Callable[..., Page], dark: bool) -> None:
-    page = visit("/runs?of=tpgm", dark=dark)
+    page = visit("/runs?of=tpgm&text=seed+%3D+0", dark=dark)
     settled(page)
     table = page.locator("[data-testid=stDataFrame] canvas").first
     box = table.bounding_box()
@@ -64,3 +64,24 @@ def test_names_in_the_plane_of_all_do_not_collide(visit: Callable[..., Page], wi
     for i, (left, top, right, bottom, name) in enumerate(boxes):
         for a, b, c, d, other in boxes[:i]:
             assert min(right, c) <= max(left, a) or min(bottom, d) <= max(top, b), (name, other)
+
+
+def test_a_finger_scrolls_the_plane_on_a_phone(visit: Callable[..., Page]) -> None:
+    """The plane is wider than a phone: it says so, and plotly leaves the finger to the browser."""
+    page = visit("/runs?world=scenes", width=390, height=844)
+    devtools = page.context.new_cdp_session(page)
+    devtools.send("Emulation.setTouchEmulationEnabled", {"enabled": True})
+    page.reload()
+    settled(page)
+    page.wait_for_selector(".st-key-all .main-svg")
+    page.locator(".st-key-all").scroll_into_view_if_needed()
+    hint = "getComputedStyle(document.querySelector('.st-key-all'), '::before').content"
+    assert page.evaluate(hint).startswith('"Swipe the plane sideways')
+    box = page.locator(".st-key-all .nsewdrag").bounding_box()
+    assert box
+    x, y = 300, box["y"] + 80
+    for kind, moved in (("touchStart", 0), *(("touchMove", 20 * i) for i in range(1, 11))):
+        devtools.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": [{"x": x - moved, "y": y}]})
+        page.wait_for_timeout(20)
+    devtools.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
+    page.wait_for_function("document.querySelector('.st-key-all').scrollLeft > 50", timeout=20000)

@@ -66,6 +66,23 @@ def test_a_view_that_nobody_touches_runs_once(visit: Callable[..., Page], name: 
     assert [[widget.id for widget in message.rerun_script.widget_states.widgets] for message in reruns] == [[]]
 
 
+@pytest.mark.parametrize("name", app_page.names())
+def test_a_view_that_was_only_opened_leaves_the_address_alone_and_back_leads_back(
+    visit: Callable[..., Page], name: str
+) -> None:
+    first = "runs" if name != "runs" else "paper"
+    title = app_page.view(first).TITLE
+    page = visit(f"/{first}")
+    expect(page.get_by_role("heading", level=1)).to_have_text(title)
+    page.get_by_role("link", name=app_page.LABELS.get(name, name.capitalize()), exact=True).first.click()
+    expect(page.get_by_role("heading", level=1)).to_have_text(app_page.view(name).TITLE)
+    page.wait_for_timeout(1500)  # what a component says of itself comes after the script
+    settled(page)
+    assert page.url.partition("?")[2] == ""
+    page.go_back()
+    expect(page.get_by_role("heading", level=1)).to_have_text(title)
+
+
 def _count(socket: WebSocket, reruns: list[BackMsg]) -> None:
     def sent(frame: str | bytes) -> None:
         if isinstance(frame, bytes) and (message := BackMsg.FromString(frame)).WhichOneof("type") == "rerun_script":
