@@ -369,9 +369,7 @@ CLAIMS: dict[str, dict[str, Values]] = {
         "and the frozen encoder is ahead of FTP, in each seed": lambda: minus(
             of_scenes(PROBE, OOD), of_scenes(FTP, OOD)
         ),
-        "the adapter is ahead of FTP on average, too": lambda: minus(
-            of_scenes(ADAPTER, OOD), of_scenes(FTP, OOD)
-        ),
+        "the adapter is ahead of FTP on average, too": lambda: minus(of_scenes(ADAPTER, OOD), of_scenes(FTP, OOD)),
         "but at home FTP is ahead of the frozen encoder": lambda: minus(of_scenes(FTP, ID), of_scenes(PROBE, ID)),
         "with one rate for all FTP's lead is larger, in each seed": lambda: minus(
             minus(of_scenes(FTP, OOD, ONE_RATE), of_scenes(PLAIN, OOD, ONE_RATE)),
