@@ -44,6 +44,7 @@ def parse(text: str) -> tuple[str, list[Condition]]:
 def has_words(run: RunRecord, words: str) -> bool:
     """True if the words stand, as they are, in the name, the id, the world or the method of a run, or in its title.
 
+    >>> from ftp.lab.record import Settings
     >>> has_words(RunRecord("0123456789abcdef", Settings(method="finetune")), "vanilla")
     True
     """

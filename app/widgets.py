@@ -10,6 +10,7 @@ from urllib.parse import urlencode, urlsplit
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
+from streamlit.errors import StreamlitAPIException
 
 from app import promises
 from app.limits import class_mode, is_teacher
@@ -345,16 +346,20 @@ def link(key: str, chosen: Sequence[str], default: Sequence[str]) -> None:
 def remember(values: Mapping[str, Any], usual: Mapping[str, Any]) -> None:
     """Let the address follow the hand: what differs from the usual is written, all at once, and nothing else.
 
-    The browser makes an entry in its history of every change, also of one that changes nothing, and Back goes through
-    them one by one. So a view that was only opened must leave the address as it is.
+    The browser makes an entry in its history of every message about the address, also of one that changes nothing, and
+    Back goes through them one by one. So a view that was only opened must leave the address as it is. None is no value.
     """
     texts = {name: _texts(value) for name, value in values.items()}
-    is_usual = {name: texts[name] == _texts(usual.get(name)) for name in values}
-    present = {name: st.query_params.get_all(name) for name in values}
-    if changed := {name: texts[name] for name in values if not is_usual[name] and present[name] != texts[name]}:
-        st.query_params.update(changed)
-    for name in values:
-        if is_usual[name] and present[name]:
+    wanted = {name: text for name, text in texts.items() if text and text != _texts(usual.get(name))}
+    present = {name: st.query_params.get_all(name) for name in values if name in st.query_params}
+    if wanted == present:
+        return
+    others = {name: st.query_params.get_all(name) for name in st.query_params if name not in values}
+    try:
+        st.query_params.from_dict({**others, **wanted})
+    except StreamlitAPIException:  # a widget is bound to one of the others, and only that widget may write it
+        st.query_params.update(wanted)
+        for name in present.keys() - wanted.keys():
             del st.query_params[name]
 
 

@@ -84,9 +84,9 @@ def _own(url: str, netloc: str) -> bool:
 
 
 def settled(page: Page) -> None:
-    """Wait until Streamlit has shown the view and its script is through."""
-    page.wait_for_selector("[data-testid=stApp][data-test-script-state=notRunning]", state="attached")
+    """Wait until Streamlit has shown the view and its script is through; before it begins, nothing runs either."""
     page.wait_for_selector("h1")
+    page.wait_for_selector("[data-testid=stApp][data-test-script-state=notRunning]", state="attached")
 
 
 def open_menu(page: Page) -> None:

@@ -225,14 +225,9 @@ def _linked(shown: ShownDense, usual: Place) -> Place:
 
 
 def _keep(rested: Place, usual: Place, shown: ShownDense) -> None:
-    """Put into the address where the hand rested, as far as it is not the usual place.
-
-    All at once, because each message to the browser is an entry in its history.
-    """
-    others = {key: st.query_params.get_all(key) for key in st.query_params if key not in PLACE}
-    names, usual_names = named(rested, shown), named(usual, shown)
-    differs = {key: value for key, value in names.items() if value != usual_names.get(key)}
-    st.query_params.from_dict({**others, **differs})
+    """Put into the address where the hand rested, as far as it is not the usual place."""
+    values = named(rested, shown)
+    widgets.remember({key: values.get(key) for key in PLACE}, named(usual, shown))
     turn, _, your_run = st.session_state.get(SEEN, (0, None, ""))
     st.session_state[SEEN] = (turn, rested, your_run)
 

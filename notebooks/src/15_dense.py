@@ -374,10 +374,10 @@ for name, network in networks.items():
 
 # %% [markdown]
 # **Explain.** Shading tells which way a surface faces. Fog takes contrast away and lays its own light and dark patches
-# over the picture, which look like shading. The other three leave more of it, for a network that has learned so little:
-# after 170 steps, noise costs a good deal, too. For kinds of things strong noise is as bad as fog; the figure below
-# the tables shows it. Labels are never damaged: a corruption that moves pixels would no longer match its labels, so
-# those are left out for dense tasks.
+# over the picture, which look like shading. The other three leave more of it to a network that has learned so little;
+# from the recorded runs, four times as long, noise takes more ([docs/scenes.md](../docs/scenes.md) has every severity).
+# For kinds of things strong noise is as bad as fog; the figure below the tables shows it. Labels are never damaged: a
+# corruption that moves pixels would no longer match its labels, so those are left out for dense tasks.
 #
 # And read the last lines with a cool head. They are one seed, after 40 steps. An encoder that never moved is a rival
 # that must stand in every such table, and a leash has to beat it somewhere.

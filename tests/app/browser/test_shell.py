@@ -10,6 +10,7 @@ from servers import Server
 from streamlit.proto.BackMsg_pb2 import BackMsg
 
 from app import page as app_page
+from ftp.lab import worlds
 
 pytestmark = pytest.mark.slow
 COMPONENTS = app_page.VIEWS.parent / "components"
@@ -103,6 +104,15 @@ def test_a_view_opens_in_a_world_that_it_fits_and_the_next_one_in_the_usual_worl
     page.get_by_role("link", name="Race").first.click()
     expect(page.get_by_role("heading", level=1)).to_have_text(app_page.view("race").TITLE)
     expect(chosen).to_have_value(usual)
+
+
+def test_where_another_view_shows_it_there_is_a_way_to_that_view(visit: Callable[..., Page]) -> None:
+    world = next(name for name in worlds.names() if app_page.view("corruptions").instead(worlds.load(name)))
+    page = visit(f"/corruptions?world={world}")
+    settled(page)
+    page.get_by_role("button", name="Open that view").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text(app_page.view("dense").TITLE)
+    expect(page.get_by_role("combobox", name="World")).to_have_value(worlds.world(world).title)
 
 
 def test_the_first_chart_comes_soon(visit: Callable[..., Page], server: Server) -> None:
