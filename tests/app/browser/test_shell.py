@@ -58,7 +58,8 @@ def test_the_navigation_leads_to_the_views(visit: Callable[..., Page]) -> None:
 def test_a_view_that_nobody_touches_runs_once(visit: Callable[..., Page], name: str) -> None:
     """A component that reports at its start runs the script again, and so takes back a click on another view."""
     reruns: list[BackMsg] = []
-    page = visit("/geometry")  # the socket is watched from here on
+    page = visit("/geometry")
+    settled(page)  # its socket is open; the next one is watched from its first message on
     page.on("websocket", lambda socket: _count(socket, reruns))
     page.goto(f"/{name}")
     settled(page)
